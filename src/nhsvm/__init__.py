@@ -1,0 +1,26 @@
+"""Large-margin classification into label hierarchies: trees and DAGs, one label or several."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from nhsvm.hierarchy import Hierarchy
+    from nhsvm.weights import node_weights
+
+__version__ = "0.1.0.dev0"
+__all__ = ["Hierarchy", "__version__", "node_weights"]
+
+_HOME = {
+    "Hierarchy": "nhsvm.hierarchy",
+    "node_weights": "nhsvm.weights",
+}  # public name -> module, imported on first use
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(import_module(_HOME[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,250 @@
+"""Hierarchies in files: LSHTC, edge tables, JSON; plain or gzipped."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+import re
+import zlib
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from os import PathLike
+from pathlib import Path
+from typing import Any, TextIO
+
+from nhsvm.errors import FileFormatError, HierarchyError, OptionError
+from nhsvm.hierarchy.build import EdgeArrays, check_label, edge_arrays, parent_arrays, path_arrays
+
+Row = tuple[int, list[Any]]  # line number, cells
+ToLabel = Callable[[Any], Hashable]
+
+_BY_ENDING = {".txt": "lshtc", ".tsv": "tsv", ".tab": "tsv", ".csv": "csv", ".json": "json"}
+_HEADERS = (["parent", "child"], ["source", "target"], ["from", "to"])
+_WHOLE = re.compile(r"[+-]?[0-9]{1,4000}")  # int() would also take 1_000
+FORMATS = ("lshtc", "tsv", "csv", "json")
+
+
+def read_arrays(path: str | PathLike[str], format: str, label_type: type | None, allow_duplicates: bool) -> EdgeArrays:
+    """Labels and edge arrays of a hierarchy file; see ``Hierarchy.read``."""
+    file = Path(path)
+    if format not in ("auto", *FORMATS):
+        raise OptionError(f"format must be one of {['auto', *FORMATS]}, not {format!r}")
+    if label_type not in (None, int, str):
+        raise OptionError(f"label_type must be int, str or None, not {label_type!r}")
+    try:
+        format = _guess(file) if format == "auto" else format
+        with _open(file) as stream:
+            found = _read(file, stream, format, label_type, allow_duplicates)
+    except UnicodeDecodeError as error:
+        raise FileFormatError(file, _first_bad_line(file), f"not UTF-8 text: {error.reason}") from None
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise FileFormatError(file, None, f"not a whole gzip file: {error}") from None
+    if not found[0]:
+        raise FileFormatError(file, None, "an empty hierarchy: the file names no node")
+    return found
+
+
+def _read(file: Path, stream: TextIO, format: str, label_type: type | None, allow_duplicates: bool) -> EdgeArrays:
+    if format == "json":
+        return _json(file, stream, label_type, allow_duplicates)
+    if format == "lshtc":
+        return _lshtc(file, _typed(file, _words(stream), label_type or int), allow_duplicates)
+    rows = _table(file, stream, "\t" if format == "tsv" else ",")
+    return _edges(file, _typed(file, rows, label_type or str), allow_duplicates)
+
+
+def _open(file: Path) -> TextIO:
+    opener: Any = gzip.open if file.suffix.lower() == ".gz" else open
+    stream: TextIO = opener(file, "rt", encoding="utf-8-sig", newline="")
+    return stream
+
+
+def _first_bad_line(file: Path) -> int:
+    """Text is decoded in chunks, so the decoder itself does not know the line."""
+    opener: Any = gzip.open if file.suffix.lower() == ".gz" else open
+    with opener(file, "rb") as stream:
+        return next(number for number, line in enumerate(stream, 1) if not _is_utf8(line))
+
+
+def _is_utf8(line: bytes) -> bool:
+    try:
+        line.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _guess(file: Path) -> str:
+    endings = [s.lower() for s in file.suffixes if s.lower() != ".gz"]
+    ending = endings[-1] if endings else ""
+    if ending not in _BY_ENDING:
+        raise FileFormatError(
+            file, None, f"cannot tell the format from the ending {ending!r}; pass format=, one of {', '.join(FORMATS)}"
+        )
+    if ending == ".txt":
+        with _open(file) as stream:
+            return "tsv" if "\t" in stream.readline() else "lshtc"
+    return _BY_ENDING[ending]
+
+
+def _words(stream: TextIO) -> list[Row]:
+    return [(number, line.split()) for number, line in enumerate(stream, 1) if line.strip()]
+
+
+def _table(file: Path, stream: TextIO, delimiter: str) -> list[Row]:
+    """Two columns a line; blank lines and a header are skipped, blanks around a cell too."""
+    rows: list[Row] = []
+    step, first = 1, True
+    for line, raw in _records(file, stream, delimiter):
+        cells = [cell.strip() for cell in raw]
+        if not any(cells):
+            continue
+        if first:
+            first, lowered = False, [cell.lower() for cell in cells]
+            if lowered in _HEADERS:
+                continue
+            if lowered[::-1] in _HEADERS:  # child, parent
+                step = -1
+                continue
+        if len(cells) != 2 or not all(cells):
+            raise FileFormatError(file, line, f"expected two cells, parent and child, not {raw!r}")
+        rows.append((line, cells[::step]))
+    return rows
+
+
+def _records(file: Path, stream: TextIO, delimiter: str) -> Iterator[Row]:
+    """Records and the lines they start on: a quoted cell may go over several."""
+    # tab-separated files carry quotes as plain characters, as a rule
+    reader = csv.reader(
+        stream, delimiter=delimiter, quoting=csv.QUOTE_NONE if delimiter == "\t" else csv.QUOTE_MINIMAL, strict=True
+    )
+    line = 1
+    try:
+        for cells in reader:
+            yield line, cells
+            line = reader.line_num + 1
+    except csv.Error as error:
+        raise FileFormatError(file, line, str(error)) from None
+
+
+def _typed(file: Path, rows: list[Row], label_type: type) -> list[Row]:
+    if label_type is str:
+        return rows
+    for number, cells in rows:
+        try:
+            cells[:] = map(_whole, cells)
+        except HierarchyError as error:
+            raise FileFormatError(file, number, f"{error} (label_type=str reads names)") from None
+    return rows
+
+
+def _whole(text: str) -> int:
+    if not _WHOLE.fullmatch(text):
+        raise HierarchyError(f"{text!r} is not a whole number")
+    return int(text)
+
+
+def _lshtc(file: Path, rows: list[Row], allow_duplicates: bool) -> EdgeArrays:
+    """Pairs if every line has two labels, else root-to-leaf paths."""
+    other = next((number for number, cells in rows if len(cells) != 2), None)
+    if other is None:
+        return _edges(file, rows, allow_duplicates)
+    try:
+        return _blaming_lines(file, rows, path_arrays, qualified=False, allow_duplicates=allow_duplicates)
+    except FileFormatError as error:
+        why = f"read as root-to-leaf paths, since line {other} does not have two labels"
+        raise FileFormatError(file, error.line, f"{error.problem} ({why})") from None
+
+
+def _edges(file: Path, rows: list[Row], allow_duplicates: bool) -> EdgeArrays:
+    return _blaming_lines(file, rows, edge_arrays, nodes=(), allow_duplicates=allow_duplicates)
+
+
+def _blaming_lines(file: Path, rows: list[Row], build: Any, **options: Any) -> EdgeArrays:
+    try:
+        arrays: EdgeArrays = build((cells for _, cells in rows), **options)
+    except HierarchyError as error:
+        line = None if error.item is None else rows[error.item][0]
+        raise FileFormatError(file, line, error.problem) from None
+    return arrays
+
+
+def _json(file: Path, stream: TextIO, label_type: type | None, allow_duplicates: bool) -> EdgeArrays:
+    try:
+        return _json_arrays(json.load(stream, object_pairs_hook=_distinct), _json_label(label_type), allow_duplicates)
+    except json.JSONDecodeError as error:
+        raise FileFormatError(file, error.lineno, f"not JSON: {error.msg}") from None
+    except RecursionError:
+        raise FileFormatError(file, None, "nested too deeply; give edges instead") from None
+    except HierarchyError as error:
+        raise FileFormatError(file, None, str(error)) from None
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object; Python would keep the last of two equal names and say nothing."""
+    out = dict(pairs)
+    if len(out) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise HierarchyError(f"{twice!r} stands twice in the same object")
+    return out
+
+
+def _json_label(label_type: type | None) -> ToLabel:
+    def label(value: Any) -> Hashable:
+        if isinstance(value, (dict, list, bool)):
+            raise HierarchyError(f"{value!r} cannot be a label")
+        check_label(value)
+        if label_type is int:
+            return value if isinstance(value, int) else _whole(str(value))
+        return str(value) if label_type is str else value
+
+    return label
+
+
+def _json_arrays(content: Any, label: ToLabel, allow_duplicates: bool) -> EdgeArrays:
+    if isinstance(content, list):
+        return edge_arrays(_labelled(content, label), (), allow_duplicates)
+    if not isinstance(content, Mapping):
+        raise HierarchyError(f"expected an object or a list, not {content!r}")
+    if isinstance(content.get("edges"), list):
+        nodes = content.get("nodes", [])
+        if not isinstance(nodes, list):
+            raise HierarchyError(f'"nodes" must be a list, not {nodes!r}')
+        return edge_arrays(_labelled(content["edges"], label), map(label, nodes), allow_duplicates)
+    if content and all(isinstance(below, Mapping) for below in content.values()):
+        edges, roots = _unnested(content, label)
+        return edge_arrays(edges, roots, allow_duplicates=True)
+    return parent_arrays({label(c): _parents(p, label) for c, p in content.items()})
+
+
+def _labelled(pairs: list[Any], label: ToLabel) -> Iterable[Any]:
+    for i, pair in enumerate(pairs):
+        try:
+            yield [label(x) for x in pair] if isinstance(pair, list) else pair
+        except HierarchyError as error:
+            raise HierarchyError(error.problem, "edge", i) from None
+
+
+def _parents(given: Any, label: ToLabel) -> Any:
+    if isinstance(given, list):
+        return [label(p) for p in given]
+    return None if given is None else label(given)
+
+
+def _unnested(tree: Mapping[str, Any], label: ToLabel) -> tuple[list[tuple[Hashable, Hashable]], list[Hashable]]:
+    """``{"root": {"leaf": {}}}`` as edges."""
+    edges: list[tuple[Hashable, Hashable]] = []
+    stack = [(label(name), below) for name, below in tree.items()]
+    roots = dict(stack)
+    while stack:
+        parent, below = stack.pop()
+        if not isinstance(below, Mapping):
+            raise HierarchyError(f"expected an object below {parent!r}, not {below!r}")
+        for name, further in below.items():
+            child = label(name)
+            if child in roots and child != parent:
+                raise HierarchyError(f"contradictory: {child!r} is a root, and also stands below {parent!r}")
+            edges.append((parent, child))
+            stack.append((child, further))
+    return edges, list(roots)

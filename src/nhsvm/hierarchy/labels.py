@@ -1,0 +1,154 @@
+"""The label spaces Y_s and Y_m of Section 3: user labels ↔ leaf positions ↔ sets of nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Iterable
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from nhsvm.errors import LabelError, UnknownLabelError
+from nhsvm.hierarchy.graph import Ragged
+from nhsvm.hierarchy.virtual import public
+
+if TYPE_CHECKING:
+    from nhsvm.hierarchy.hierarchy import Hierarchy
+
+Label = Hashable
+
+
+class LabelSpace:
+    """Y_s = {Ā(l) : l a leaf}, or Y_m = {Ā(L) : L a non-empty set of leaves}.
+
+    Parameters
+    ----------
+    hierarchy : Hierarchy
+        Its leaves are the classes. An inner node is a class if it has a virtual leaf.
+    multilabel : bool
+        Y_m instead of Y_s.
+
+    Examples
+    --------
+    >>> from nhsvm import Hierarchy
+    >>> h = Hierarchy.from_edges([("animal", "dog"), ("animal", "cat"), ("plant", "oak")])
+    >>> space = LabelSpace(h)
+    >>> {"animal", "dog"} in space
+    True
+    >>> space.why_not({"dog"})
+    "'dog' is in the set, but its parent 'animal' is not"
+    >>> space.decode(space.encode(["oak", "dog"]))
+    ['oak', 'dog']
+    """
+
+    def __init__(self, hierarchy: Hierarchy, *, multilabel: bool = False) -> None:
+        self.hierarchy = hierarchy
+        self.multilabel = multilabel
+
+    @classmethod
+    def for_labels(cls, hierarchy: Hierarchy, y: Iterable[Any]) -> LabelSpace:
+        """The space that ``y`` needs: Y_m if it holds label sets, with a virtual leaf for every inner node used."""
+        y = list(y)
+        is_set = [_is_label_set(item, hierarchy) for item in y]
+        multilabel = any(is_set)
+        if multilabel and not all(is_set):
+            one, several = is_set.index(False), is_set.index(True)
+            raise LabelError(
+                f"sample {one} has one label, {y[one]!r}, but sample {several} a set of labels, {y[several]!r}; "
+                "give every sample a set, or none"
+            )
+        used: dict[Label, None] = {}
+        for i, item in enumerate(y):
+            try:
+                used.update(dict.fromkeys(item if multilabel else [item]))
+            except TypeError:
+                raise LabelError(f"sample {i}: a label must be hashable, unlike those in {item!r}") from None
+        unknown = [label for label in used if label not in hierarchy]
+        if unknown:
+            raise UnknownLabelError(unknown, hierarchy.nodes)
+        return cls(hierarchy.with_virtual_leaves(used), multilabel=multilabel)
+
+    @property
+    def classes(self) -> tuple[Label, ...]:
+        """What a label can be, in leaf order."""
+        return self.hierarchy.leaves
+
+    def encode(self, y: Iterable[Any]) -> npt.NDArray[np.int32] | sp.csr_array:
+        """Leaf positions (single-label), or a 0/1 matrix over the leaves (multi-label)."""
+        if not self.multilabel:
+            return np.array([self.hierarchy.leaf_position(label) for label in y], dtype=np.int32)
+        rows = self._leaf_rows(y)
+        shape = (len(rows.indptr) - 1, self.hierarchy.n_leaves)
+        return sp.csr_array((np.ones(len(rows.indices), dtype=np.int8), rows.indices, rows.indptr), shape=shape)
+
+    def decode(self, codes: Any) -> list[Any]:
+        """Labels (single-label) or tuples of labels (multi-label) of what :meth:`encode` gave."""
+        if not self.multilabel:
+            return [self.classes[i] for i in codes]
+        codes = sp.csr_array(codes, copy=True)
+        codes.sum_duplicates()  # sorts too
+        codes.eliminate_zeros()
+        return [tuple(self.classes[j] for j in codes.indices[a:b]) for a, b in pairwise(codes.indptr)]
+
+    def closures(self, y: Iterable[Any]) -> Ragged:
+        """Ā of every label as node numbers, ascending."""
+        graph = self.hierarchy.graph
+        if not self.multilabel:
+            return graph.leaf_ancestors.rows(np.asarray(self.encode(y)))
+        found = sp.csr_array(self.encode(y)).astype(bool) @ graph.leaf_matrix().astype(bool)
+        found.sort_indices()
+        return Ragged(found.indptr.astype(np.int64), found.indices.astype(np.int32))
+
+    def _leaf_rows(self, y: Iterable[Any]) -> Ragged:
+        """Leaf positions of every label set, ascending."""
+        found: list[list[int]] = []
+        for i, labels in enumerate(y):
+            if not _is_label_set(labels, self.hierarchy):
+                raise LabelError(f"sample {i}: expected a set of labels, not {labels!r}")
+            if not len(labels):
+                raise LabelError(f"sample {i} has no label")
+            found.append(sorted({self.hierarchy.leaf_position(label) for label in labels}))
+        indptr = np.concatenate([[0], np.cumsum([len(f) for f in found], dtype=np.int64)]).astype(np.int64)
+        return Ragged(indptr, np.array([i for row in found for i in row], dtype=np.int32))
+
+    def __contains__(self, nodes: Collection[Label]) -> bool:
+        return self.why_not(nodes) is None
+
+    def why_not(self, nodes: Collection[Label]) -> str | None:
+        """Why a set of nodes is no label of this space, in words; None if it is one.
+
+        A set is in Y_m when it is not empty, holds every parent of its nodes, and holds with every inner node a child
+        of it (the constraints of Eq. 19); it is in Y_s when it also holds exactly one leaf. A node that has a virtual
+        leaf may stand without any of its other children.
+        """
+        h = self.hierarchy
+        numbers = h.numbers(list(nodes))
+        inside = np.zeros(h.n_nodes, dtype=bool)
+        inside[numbers] = True
+        if not inside.any():
+            return "the set is empty"
+        for n in np.flatnonzero(inside):  # a node that stands alone does so through its virtual leaf
+            down = h.graph.children.row(n)
+            if not inside[down].any():
+                inside[down[h.is_virtual[down]]] = True
+        for n in np.flatnonzero(inside):
+            up, down = h.graph.parents.row(n), h.graph.children.row(n)
+            if not inside[up].all():
+                missing = h.nodes[up[~inside[up]][0]]
+                return f"{public(h.nodes[n])!r} is in the set, but its parent {missing!r} is not"
+            if len(down) and not inside[down].any():
+                return f"{h.nodes[n]!r} is in the set, but none of its children is"
+        leaves = np.flatnonzero(inside & h.graph.is_leaf)
+        if len(leaves) > 1 and not self.multilabel:
+            names = [h.leaves[i] for i in np.searchsorted(h.graph.leaves, leaves[:2])]
+            return f"it has {len(leaves)} leaves, such as {names[0]!r} and {names[1]!r}; a single label has one"
+        return None
+
+
+def _is_label_set(item: object, hierarchy: Hierarchy) -> bool:
+    """A set, list or array; a tuple too, unless that tuple is itself a label."""
+    if isinstance(item, (tuple, frozenset)):
+        return item not in hierarchy
+    return isinstance(item, (set, list, np.ndarray))

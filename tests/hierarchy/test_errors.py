@@ -1,0 +1,74 @@
+"""Errors: one family, messages that help, and they survive pickling (worker processes send them back)."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from nhsvm import Hierarchy, errors
+from nhsvm.errors import (
+    CycleError,
+    FileFormatError,
+    HierarchyError,
+    LabelError,
+    NHSVMError,
+    NotSolvedError,
+    OptionError,
+    UnknownLabelError,
+)
+
+ALL = [
+    HierarchyError("bad"),
+    HierarchyError("bad", "edge", 3),
+    CycleError(["a", "b", "a"]),
+    CycleError(range(100)),
+    UnknownLabelError(["dgo", 3], ["dog", "3"]),
+    LabelError("bad"),
+    FileFormatError("a.csv", 4, "bad"),
+    FileFormatError("a.csv", None, "bad"),
+    OptionError("bad"),
+    NotSolvedError("bad"),
+]
+
+
+@pytest.mark.parametrize("error", ALL, ids=str)
+def test_pickling_keeps_everything(error):
+    twin = pickle.loads(pickle.dumps(error))
+    assert type(twin) is type(error)
+    assert str(twin) == str(error)
+    assert twin.__dict__ == error.__dict__
+
+
+def test_one_family():
+    kinds = {e for e in vars(errors).values() if isinstance(e, type) and issubclass(e, Exception)}
+    assert kinds == {type(e) for e in ALL} | {NHSVMError}
+    assert all(issubclass(kind, NHSVMError) for kind in kinds)
+    assert issubclass(NHSVMError, ValueError)
+    assert issubclass(CycleError, HierarchyError)
+
+
+def message(unknown, known):
+    h = Hierarchy.from_edges([], nodes=known)
+    with pytest.raises(UnknownLabelError) as caught:
+        h.number(unknown)
+    assert caught.value.labels == (unknown,)
+    return str(caught.value)
+
+
+def test_near_matches():
+    assert message("dgo", ["dog", "cat"]) == "not in the hierarchy: 'dgo' (did you mean 'dog'?)"
+    assert message("dog", ["dogs", "doge", "dig", "dug"]).count(" or ") == 2
+    assert message("xyz", ["dog", "cat"]) == "not in the hierarchy: 'xyz'"
+    assert message(7, [8, 9]) == "not in the hierarchy: 7"
+    assert message(None, ["dog"]) == "not in the hierarchy: None"
+
+
+def test_numbers_and_their_names_are_told_apart():
+    assert message("3", [3, 4]) == "not in the hierarchy: '3' (the hierarchy has 3, a int, but the label is a str)"
+    assert message(3, ["3"]) == "not in the hierarchy: 3 (the hierarchy has '3', a str, but the label is a int)"
+
+
+def test_many_unknown_labels_are_counted():
+    text = str(UnknownLabelError(range(8)))
+    assert text == "not in the hierarchy: 0; 1; 2; 3; 4; and 3 more"
