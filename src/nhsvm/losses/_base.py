@@ -1,0 +1,138 @@
+"""What a loss is: one number for two label sets, and the two forms in which an oracle asks for it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from nhsvm.errors import LabelError, OptionError
+from nhsvm.hierarchy import Hierarchy, LabelSpace
+from nhsvm.hierarchy.graph import FloatArray, IntArray
+from nhsvm.losses._checks import checked_numbers
+
+AnyFloats = npt.NDArray[np.floating[Any]]
+
+
+class NodeLoss(NamedTuple):
+    """A loss against one true label as a sum over nodes: Δ(y, y_true) = constant + Σ_{n∈y} rewards[n]."""
+
+    rewards: FloatArray
+    constant: float
+
+
+class Loss(ABC):
+    """Δ(y, y'), a distance between label sets of one hierarchy.
+
+    Parameters
+    ----------
+    hierarchy : Hierarchy
+        With a virtual leaf for every inner node that is a label.
+    node_weights : array of n_nodes, optional
+        α, for losses with ``needs_weights``; the others leave it aside, so callers need not ask.
+
+    Attributes
+    ----------
+    name : str
+        The option's name.
+    needs_weights : bool
+        Whether Δ depends on α. Such a loss cannot be used where α is learned.
+
+    Notes
+    -----
+    A new loss gives :meth:`between` and :meth:`_fill`, and overrides :meth:`decomposes` and :meth:`per_node` if it is a
+    sum over nodes in the multi-label space too. Its class stands in ``LOSSES`` and its twin in
+    ``tests/reference/losses.py``; the contract tests do the rest.
+    """
+
+    name: ClassVar[str]
+    needs_weights: ClassVar[bool] = False
+    # why there is no sum over nodes in the multi-label space, for the error message
+    indivisible: ClassVar[str] = "it depends on the label set as a whole"
+
+    def __init__(self, hierarchy: Hierarchy, node_weights: npt.ArrayLike | None = None) -> None:
+        self.hierarchy = hierarchy
+        self.graph = hierarchy.graph
+
+    @abstractmethod
+    def between(self, y: npt.ArrayLike, z: npt.ArrayLike) -> float:
+        """Δ(y, z) of two label sets, each given as the numbers of its nodes (a closure Ā, in any order)."""
+
+    def distance(self, a: Any, b: Any) -> float:
+        """Δ of two labels, or sets of labels, of the user's."""
+        return self.between(self._closure(a), self._closure(b))
+
+    def to_leaves(self, leaf_positions: npt.ArrayLike, out: AnyFloats | None = None) -> AnyFloats:
+        """Δ(Ā(l), Ā(t)) of every leaf l and each true leaf t: what a single-label oracle adds to its scores.
+
+        Parameters
+        ----------
+        leaf_positions : array of n
+            The true leaves, as positions in ``hierarchy.leaves``.
+        out : float array of (n, n_leaves), optional
+            Filled and returned. The result is dense, 8 · n · n_leaves bytes, so go through many samples in batches
+            (256 at a time need 75 MB at 36,504 leaves) and use one ``out`` for all.
+
+        Returns
+        -------
+        array of (n, n_leaves)
+            Row i is against the i-th true leaf, and exactly zero there.
+        """
+        positions = checked_numbers(leaf_positions, self.graph.n_leaves, "leaf position")
+        shape = (len(positions), self.graph.n_leaves)
+        if out is None:
+            out = np.empty(shape)
+        if out.shape != shape or not np.issubdtype(out.dtype, np.floating):
+            raise OptionError(f"out must be a float array of shape {shape}, not {out.dtype} of shape {out.shape}")
+        self._fill(positions, out)
+        return out
+
+    @abstractmethod
+    def _fill(self, leaf_positions: npt.NDArray[np.int64], out: AnyFloats) -> None:
+        """Write Δ of every leaf against each of the given leaves into ``out``."""
+
+    @classmethod
+    def decomposes(cls, multilabel: bool) -> bool:
+        """Whether Δ(·, y_true) is a sum over nodes on Y_m, or on Y_s.
+
+        On Y_s, where a label has exactly one leaf, every loss is: the leaf carries all of it.
+        """
+        return not multilabel
+
+    def per_node(self, true_nodes: npt.ArrayLike, *, multilabel: bool) -> NodeLoss:
+        """Node rewards r and a constant c with Δ(y, y_true) = c + Σ_{n∈y} r_n for every y of the label space.
+
+        Parameters
+        ----------
+        true_nodes : array of node numbers
+            y_true, with everything above its leaves.
+        multilabel : bool
+            Whether y runs over Y_m (closures of any leaves) or over Y_s (of one leaf).
+
+        Raises
+        ------
+        OptionError
+            If there is no such sum; ask :meth:`decomposes` first.
+        """
+        if multilabel:
+            raise OptionError(
+                f"loss {self.name!r} is no sum over nodes for multi-label data: {self.indivisible}; "
+                "use loss='leaf_hamming', as the paper does, or 'hamming'"
+            )
+        nodes = checked_numbers(true_nodes, self.graph.n_nodes, "node number")
+        leaf = np.unique(nodes[self.graph.is_leaf[nodes]])
+        if len(leaf) != 1:
+            raise LabelError(f"a single label has one leaf, but this true label has {len(leaf)}")
+        rewards = np.zeros(self.graph.n_nodes)
+        rewards[self.graph.leaves] = self.to_leaves(np.searchsorted(self.graph.leaves, leaf))[0]
+        return NodeLoss(rewards, 0.0)
+
+    def _closure(self, label: Any) -> IntArray:
+        space = LabelSpace.for_labels(self.hierarchy, [label])
+        # not that space's hierarchy: it may have gained virtual leaves, which this loss does not know
+        return LabelSpace(self.hierarchy, multilabel=space.multilabel).closures([label]).indices
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.hierarchy!r})"
