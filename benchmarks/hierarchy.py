@@ -1,0 +1,197 @@
+"""Time and memory of hierarchies, weights and losses at the size of the paper's largest graph.
+
+    python benchmarks/hierarchy.py                  # 50,312 nodes, 36,504 leaves, tree and DAG
+    python benchmarks/hierarchy.py --nodes 5000     # the same shape, smaller
+    python benchmarks/hierarchy.py --clarabel       # also the general conic solver on the same problem (needs clarabel)
+
+Weights on the DAG report the constraint violation and the relative duality gap that the solver proved.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import tracemalloc
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from rich.console import Console
+from rich.table import Table
+
+from nhsvm import Hierarchy, node_weights
+from nhsvm.losses import LOSSES, make_loss
+from nhsvm.weights import _interior
+
+PAPER_NODES, PAPER_LEAVES = 50_312, 36_504
+
+
+def wiki_shaped(n_nodes: int, seed: int, extra: float) -> Hierarchy:
+    """A random graph with WIKI-2011's share of leaves, up to 11 levels deep, and ``extra`` second parents a node."""
+    rng = np.random.default_rng(seed)
+    n_inner = n_nodes - round(n_nodes * PAPER_LEAVES / PAPER_NODES)
+    n_roots = max(1, n_inner // 1400)
+    depth = np.zeros(n_nodes, dtype=int)
+    parents: list[set[int]] = [set() for _ in range(n_nodes)]
+    childless = set(range(n_inner))
+
+    def attach(child: int, parent: int) -> None:
+        parents[child].add(parent)
+        depth[child] = max(depth[child], depth[parent] + 1)
+        childless.discard(parent)
+
+    for v in range(n_roots, n_inner):
+        p = int(rng.integers(v))
+        while depth[p] > 9:
+            p = int(rng.integers(v))
+        attach(v, p)
+    waiting = sorted(childless)
+    for i, v in enumerate(range(n_inner, n_nodes)):
+        attach(v, waiting[i] if i < len(waiting) else int(rng.integers(n_inner)))
+    for _ in range(round(extra * n_nodes)):
+        v = int(rng.integers(n_roots, n_nodes))
+        p = int(rng.integers(min(v, n_inner)))
+        if abs(depth[p] + 1 - depth[v]) <= 2:
+            parents[v].add(p)
+    return Hierarchy.from_edges(((p, v) for v in range(n_nodes) for p in sorted(parents[v])), nodes=range(n_nodes))
+
+
+def timed(run: Callable[[], Any]) -> tuple[Any, float]:
+    start = time.perf_counter()
+    result = run()
+    return result, time.perf_counter() - start
+
+
+def peak_megabytes(run: Callable[[], Any]) -> float:
+    """Peak of what Python and numpy allocate; a separate run, since tracing slows things down."""
+    tracemalloc.start()
+    run()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return peak / 1e6
+
+
+class Proof:
+    """Remembers what the interior-point method proved last."""
+
+    def __init__(self) -> None:
+        self.solution: _interior.Solution | None = None
+        certified = _interior._certified
+
+        def remember(*args: Any) -> _interior.Solution:
+            self.solution = certified(*args)
+            return self.solution
+
+        _interior._certified = remember
+
+    def text(self) -> str:
+        if self.solution is None:
+            return "closed form"
+        s, self.solution = self.solution, None
+        return f"gap {s.gap / s.value:.0e}, {s.n_steps} steps"
+
+
+def violation(h: Hierarchy, alpha: np.ndarray, low: float, high: float) -> float:
+    sums = h.graph.leaf_matrix() @ alpha
+    return float(max((low - sums).max(), (sums - high).max(), -alpha.min(), 0))
+
+
+def schemes(h: Hierarchy) -> list[tuple[str, dict[str, Any]]]:
+    norms = np.random.default_rng(0).exponential(size=h.n_nodes) ** 2
+    return [
+        ("flat", {}),
+        ("uniform", {}),
+        ("maxmin", {}),
+        ("maxmin", {"total": (1, 1.5)}),
+        ("power", {"rho": 2.0}),
+        ("power", {"rho": 1.1}),
+        ("power", {"rho": 5.0}),
+        ("power", {"rho": 2.0, "total": (1, 1.5)}),
+        ("power", {"rho": 2.0, "directional": True}),
+        ("power", {"rho": 2.0, "directional": True, "total": (1, 1.5)}),
+        ("shared", {"squared_norms": norms}),
+    ]
+
+
+def bench_weights(h: Hierarchy, console: Console, proof: Proof) -> None:
+    table = Table("weights", "options", "seconds", "proof", "violation", title=f"node_weights on {h}")
+    for scheme, options in schemes(h):
+        alpha, seconds = timed(lambda s=scheme, o=options: node_weights(h, s, **o))
+        low, high = {"uniform": (0, np.inf), "shared": (0, 1)}.get(scheme, options.get("total", (1, 1)))
+        shown = ", ".join(f"{k}={v}" for k, v in options.items() if k != "squared_norms")
+        table.add_row(scheme, shown, f"{seconds:.3f}", proof.text(), f"{violation(h, alpha, low, high):.0e}")
+    console.print(table)
+
+
+def bench_build(h: Hierarchy, console: Console) -> None:
+    edges = list(h.edges())
+    steps: list[tuple[str, Callable[[], Any]]] = [
+        ("from_edges", lambda: Hierarchy.from_edges(edges)),
+        ("from_edges + ancestor sets", lambda: Hierarchy.from_edges(edges).graph.ancestors),
+        ("minimal()", h.minimal),
+    ]
+    table = Table("step", "seconds", "peak MB", title=str(h))
+    for name, run in steps:
+        table.add_row(name, f"{timed(run)[1]:.3f}", f"{peak_megabytes(run):.0f}")
+    table.add_row("stored ancestor sets", "", f"{h.graph.ancestors.indices.nbytes / 1e6:.1f}")
+    console.print(table)
+
+
+def bench_losses(h: Hierarchy, console: Console) -> None:
+    alpha = node_weights(h, "maxmin")
+    batch = np.random.default_rng(0).integers(h.n_leaves, size=256)
+    table = Table("loss", "ms a sample against all leaves", title=f"losses on {h}")
+    for name in sorted(LOSSES):
+        loss = make_loss(name, h, node_weights=alpha)
+        loss.to_leaves(batch[:2])
+        table.add_row(name, f"{1000 * timed(lambda run=loss: run.to_leaves(batch))[1] / len(batch):.3f}")
+    console.print(table)
+
+
+def bench_clarabel(h: Hierarchy, console: Console) -> None:
+    """Eq. 6 with ρ = 2 as a quadratic program for a general solver, beside ours, in one run."""
+    import clarabel
+
+    keep = ~h.graph.is_common
+    A = h.graph.leaf_matrix()[:, np.flatnonzero(keep)]
+    m, n = A.shape
+    eye = sp.eye_array(n, format="csc")
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-10
+    solver = clarabel.DefaultSolver(
+        sp.csc_matrix(2 * eye),
+        np.zeros(n),
+        sp.csc_matrix(sp.vstack([A, -eye])),
+        np.concatenate([np.ones(m), np.zeros(n)]),
+        [clarabel.ZeroConeT(m), clarabel.NonnegativeConeT(n)],
+        settings,
+    )
+    theirs, their_time = timed(solver.solve)
+    ours, our_time = timed(lambda: node_weights(h, "power", rho=2.0))
+    console.print(
+        f"Eq. 6, rho=2: Clarabel {their_time:.1f} s, nhsvm {our_time:.1f} s, ratio {their_time / our_time:.2f}; "
+        f"largest difference of a weight {abs(np.asarray(theirs.x) - ours[keep]).max():.0e}"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--nodes", type=int, default=PAPER_NODES)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--clarabel", action="store_true", help="compare with Clarabel on the DAG")
+    options = parser.parse_args()
+    console = Console(width=120)
+    proof = Proof()
+    for extra in (0.0, 0.5):
+        h = wiki_shaped(options.nodes, options.seed, extra)
+        bench_build(h, console)
+        bench_losses(h, console)
+        bench_weights(h, console, proof)
+        if options.clarabel and extra:
+            bench_clarabel(h, console)
+
+
+if __name__ == "__main__":
+    main()
