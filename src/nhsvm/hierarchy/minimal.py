@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def duplicate_classes(hierarchy: Hierarchy, y: Iterable[Any] | None = None) -> IntArray:
-    """For every node, the number of the set of duplicates it is in; -1 for a node in no label.
+    """For every node, the number of the set of duplicates (Theorem 1) it is in; -1 for a node in no label.
 
     Nodes n1, n2 are duplicated when n1 ∈ y_i ⟺ n2 ∈ y_i for every label y_i: all of Y_s by default, or those given
     (then ``hierarchy`` must hold a virtual leaf for every inner node among the labels). Exact: the sets themselves are

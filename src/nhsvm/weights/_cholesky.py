@@ -21,7 +21,8 @@ from nhsvm.hierarchy.graph import BoolArray, FloatArray, PtrArray
 
 _DENSE_SIZE = 300  # below this, LAPACK at once
 _DENSE_SHARE = 0.25  # of non-zeros, above which sparse products no longer pay
-_LARGEST_DENSE = 20_000  # 3.2 GB
+_LARGEST_DENSE = 15_000  # 1.8 GB
+_WORTH_IT = 0.07  # part of the nodes that a round must eliminate to be worth while
 
 
 class _Round(NamedTuple):
@@ -34,17 +35,19 @@ class _Round(NamedTuple):
 
 def factorise(H: sp.csr_array) -> Callable[[FloatArray], FloatArray]:
     """A function that solves ``H x = b``. Raises ``numpy.linalg.LinAlgError`` if a pivot is not positive."""
+    whole_matrix = H
     rounds: list[_Round] = []
     while H.shape[0] > _DENSE_SIZE and H.nnz < _DENSE_SHARE * H.shape[0] ** 2:
         gone = _uncoupled_set(H)
-        if gone.sum() < 0.01 * len(gone):
+        # few candidates: the fill has begun, and one dense factorisation is cheaper than many sparse products
+        if gone.sum() < (_WORTH_IT if len(gone) <= _LARGEST_DENSE else 0.01) * len(gone):
             break
         rounds.append(_eliminate(H, gone))
         last = rounds[-1]
         H = (H[last.kept][:, last.kept] - last.coupling.T @ last.scaled).tocsr()
     solve_rest = _solver_of_rest(H)
 
-    def solve(b: FloatArray) -> FloatArray:
+    def solve_once(b: FloatArray) -> FloatArray:
         eliminated = []
         for r in rounds:
             eliminated.append(b[r.gone] / r.pivot)
@@ -56,6 +59,10 @@ def factorise(H: sp.csr_array) -> Callable[[FloatArray], FloatArray]:
             whole[r.gone] = part - r.scaled @ x
             x = whole
         return x
+
+    def solve(b: FloatArray) -> FloatArray:
+        x = solve_once(b)
+        return x + solve_once(b - whole_matrix @ x)  # one refinement: pivots differ by many orders of magnitude
 
     return solve
 

@@ -32,7 +32,10 @@ def even_tree(graph: Graph, out: BoolArray) -> FloatArray:
 
 
 def solve_constrained(graph: Graph, out: BoolArray, rho: float, directional: bool, high: float) -> FloatArray:
-    """Σ_{Ā(l)} α in [1, high], α_child ≥ α_parent if ``directional``; leaves with the same parents share a variable."""
+    """Eq. 6 with Eq. 8:  min Σ α^ρ  s.t.  1 ≤ Σ_{n∈Ā(l)} α_n ≤ high,  and α_child ≥ α_parent if ``directional``.
+
+    Leaves with the same parents have the same weight, by symmetry, and share a variable.
+    """
     inner = np.flatnonzero(~graph.is_leaf & ~out).astype(np.int32)
     group, first = same_parents(graph, graph.leaves)
     leaf = graph.leaves[first]

@@ -29,7 +29,7 @@ from nhsvm.weights._cholesky import factorise
 
 _AIM = 1e-13  # relative gap to stop at
 _ACCEPT = 1e-8  # relative gap that must be proved
-_PATIENCE = 6  # steps without a smaller gap
+_PATIENCE = 2  # steps without a smaller gap, once it is small enough
 _CENTRAL = 1e-3  # the smallest y·z may be this part of their mean
 _MOST_STEPS = 200
 
@@ -126,8 +126,10 @@ def minimise(costs: Costs, F: sp.csr_array, f: FloatArray, x: FloatArray, w_rest
         gap = float(y @ z)
         if gap < 0.9 * best_gap:
             best, best_gap, best_step = (y, w), gap, step
-        # rounding ends the descent: the Newton system runs out of digits, or nothing has moved for a while
-        if gap <= _AIM * abs(costs.value(y).sum()) or step - best_step > _PATIENCE:
+        value = abs(costs.value(y).sum())
+        # rounding ends the descent: nothing moves any more, or the Newton system has run out of digits
+        stuck = step - best_step > (_PATIENCE if gap < _ACCEPT * value else 4 * _PATIENCE)
+        if stuck or gap <= _AIM * value:
             break
         try:
             dy, dw, length = _step(costs, F, FT, n, y, w, z)

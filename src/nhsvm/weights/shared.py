@@ -41,9 +41,7 @@ class Shared:
             raise OptionError(f"squared_norms must have one entry for each of {hierarchy.n_nodes} nodes: {norms.shape}")
         bad = np.flatnonzero(~(norms >= 0) | np.isinf(norms))
         if len(bad):
-            raise OptionError(
-                f"squared_norms[{hierarchy.nodes[bad[0]]!r}] must be finite, >= 0: {norms[bad[0]]}"
-            )
+            raise OptionError(f"squared_norms[{hierarchy.nodes[bad[0]]!r}] must be finite, >= 0: {norms[bad[0]]}")
         return shared_weights(hierarchy.graph, norms)
 
 

@@ -1,0 +1,6 @@
+"""``python -m nhsvm``."""
+
+from nhsvm.cli import main
+
+if __name__ == "__main__":
+    main()
