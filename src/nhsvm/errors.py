@@ -40,17 +40,20 @@ class CycleError(HierarchyError):
     ----------
     cycle : tuple
         The labels on the cycle, from parent to child; the first is repeated at the end.
+    file : str or None
+        Where they stand, if they were read.
     """
 
-    def __init__(self, cycle: Sequence[Hashable]) -> None:
-        self.cycle = tuple(cycle)
+    def __init__(self, cycle: Sequence[Hashable], file: str | None = None) -> None:
+        self.cycle, self.file = tuple(cycle), file
         shown = " -> ".join(map(repr, self.cycle[:12]))
         if len(self.cycle) > 12:
             shown += f" -> ... ({len(self.cycle) - 1} nodes)"
-        super().__init__(f"the hierarchy has a cycle: {shown}; remove one of these edges (parent -> child)")
+        where = "" if file is None else f"{file}: "
+        super().__init__(f"{where}the hierarchy has a cycle: {shown}; remove one of these edges (parent -> child)")
 
     def __reduce__(self) -> tuple[type, Any]:
-        return CycleError, (self.cycle,)
+        return CycleError, (self.cycle, self.file)
 
 
 class UnknownLabelError(NHSVMError):

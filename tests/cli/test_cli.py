@@ -45,7 +45,7 @@ def test_version():
     ("content", "args", "said"),
     [
         ("1 2 3\n1 x 4\n", (), "cat_hier.txt:2: 'x' is not a whole number"),
-        ("1 2\n2 1\n", (), "cycle"),
+        ("1 2\n2 1\n", (), "cat_hier.txt: the hierarchy has a cycle: 1 -> 2 -> 1"),
         ("1 2 3\n", ("--weights", "best"), "unknown weights scheme 'best'"),
         (None, (), "No such file"),
     ],

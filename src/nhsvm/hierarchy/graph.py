@@ -24,7 +24,7 @@ PtrArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
 FloatArray = npt.NDArray[np.float64]
 
-_MAX_ENTRIES = 2**31 - 1  # of the stored ancestor sets: 8 GiB of node numbers
+_MAX_ENTRIES = 2**29  # of the stored ancestor sets: 2 GiB of node numbers
 
 
 class Ragged(NamedTuple):

@@ -145,7 +145,11 @@ class Hierarchy(Lookup):
         """
         from nhsvm.hierarchy.files import read_arrays
 
-        return cls(*read_arrays(path, format, label_type, allow_duplicates))
+        arrays = read_arrays(path, format, label_type, allow_duplicates)
+        try:
+            return cls(*arrays)
+        except CycleError as error:
+            raise CycleError(error.cycle, str(path)) from None
 
     # -- what it holds -------------------------------------------------------------------------------------------------
 

@@ -35,19 +35,19 @@ class _Round(NamedTuple):
 
 def factorise(H: sp.csr_array) -> Callable[[FloatArray], FloatArray]:
     """A function that solves ``H x = b``. Raises ``numpy.linalg.LinAlgError`` if a pivot is not positive."""
-    whole_matrix = H
     rounds: list[_Round] = []
     while H.shape[0] > _DENSE_SIZE and H.nnz < _DENSE_SHARE * H.shape[0] ** 2:
-        gone = _uncoupled_set(H)
+        row = np.repeat(np.arange(H.shape[0]), np.diff(H.indptr))
+        gone = _uncoupled_set(H, row)
         # few candidates: the fill has begun, and one dense factorisation is cheaper than many sparse products
         if gone.sum() < (_WORTH_IT if len(gone) <= _LARGEST_DENSE else 0.01) * len(gone):
             break
-        rounds.append(_eliminate(H, gone))
-        last = rounds[-1]
-        H = (H[last.kept][:, last.kept] - last.coupling.T @ last.scaled).tocsr()
+        last, kept_block = _eliminate(H, row, gone)
+        rounds.append(last)
+        H = (kept_block - last.coupling.T @ last.scaled).tocsr()
     solve_rest = _solver_of_rest(H)
 
-    def solve_once(b: FloatArray) -> FloatArray:
+    def solve(b: FloatArray) -> FloatArray:
         eliminated = []
         for r in rounds:
             eliminated.append(b[r.gone] / r.pivot)
@@ -60,33 +60,40 @@ def factorise(H: sp.csr_array) -> Callable[[FloatArray], FloatArray]:
             x = whole
         return x
 
-    def solve(b: FloatArray) -> FloatArray:
-        x = solve_once(b)
-        return x + solve_once(b - whole_matrix @ x)  # one refinement: pivots differ by many orders of magnitude
-
     return solve
 
 
-def _uncoupled_set(H: sp.csr_array) -> BoolArray:
+def _uncoupled_set(H: sp.csr_array, row: PtrArray) -> BoolArray:
     """Rows of low degree whose degree (ties: number) is below that of all their neighbours."""
     n = H.shape[0]
     degree = np.diff(H.indptr)
     rank = np.empty(n, dtype=np.int64)
     rank[np.argsort(degree, kind="stable")] = np.arange(n)
-    others = np.where(H.indices == np.repeat(np.arange(n), degree), n, rank[H.indices])
+    others = np.where(H.indices == row, n, rank[H.indices])
     smallest = np.minimum.reduceat(others, H.indptr[:-1])
     picked: BoolArray = (rank < smallest) & (degree <= max(32, 2 * np.median(degree)))
     return picked
 
 
-def _eliminate(H: sp.csr_array, gone: BoolArray) -> _Round:
-    out, kept = np.flatnonzero(gone), np.flatnonzero(~gone)
-    pivot = H.diagonal()[out]
+def _eliminate(H: sp.csr_array, row: PtrArray, gone: BoolArray) -> tuple[_Round, sp.csr_array]:
+    """One round, and the block of H among the nodes that stay."""
+    pivot = H.diagonal()[gone]
     if not (pivot > 0).all():
         raise np.linalg.LinAlgError("a pivot is not positive")
-    coupling = H[out][:, kept].tocsr()
-    scaled = (sp.diags_array(1 / pivot) @ coupling).tocsr()
-    return _Round(out, kept, pivot, coupling, scaled)
+    coupling = _block(H, row, gone, ~gone)
+    scaled = coupling.copy()
+    scaled.data /= np.repeat(pivot, np.diff(coupling.indptr))
+    done = _Round(np.flatnonzero(gone), np.flatnonzero(~gone), pivot, coupling, scaled)
+    return done, _block(H, row, ~gone, ~gone)
+
+
+def _block(H: sp.csr_array, row: PtrArray, rows: BoolArray, columns: BoolArray) -> sp.csr_array:
+    """Some rows in some columns: one pass, where scipy's indexing takes several."""
+    inside = rows[row] & columns[H.indices]
+    number = np.cumsum(columns) - 1
+    indptr = np.concatenate([[0], np.cumsum(np.bincount(row[inside], minlength=len(rows))[rows])])
+    shape = (int(rows.sum()), int(columns.sum()))
+    return sp.csr_array((H.data[inside], number[H.indices[inside]], indptr), shape=shape)
 
 
 def _solver_of_rest(H: sp.csr_array) -> Callable[[FloatArray], FloatArray]:

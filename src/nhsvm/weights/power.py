@@ -26,7 +26,7 @@ class Power:
     in logarithms, since S^{1/(ρ−1)} overflows for ρ near 1.
 
     On a DAG, tree-like parts fold by the same rule and the rest is solved by an interior-point method, which meets the
-    constraints to rounding and proves a relative duality gap of 1e-8 at the most (1e-11 as a rule).
+    constraints to rounding and proves a relative duality gap of 1e-9 at the most (1e-12 as a rule).
 
     Parameters
     ----------

@@ -21,7 +21,7 @@ class Shared:
     On a tree by Algorithm 1 (corrected), O(M). With B_n = ‖U_n‖² and N_n/l the least cost of the subtree of n at budget
     l: a leaf has N = B; an inner node with S = Σ N over its children takes the share k = √B/(√B + √S) and has
     N = (√B + √S)²; α = l·k from the roots down. On a DAG tree-like parts fold by that rule, and the rest is solved by
-    an interior-point method with a proved relative gap of at most 1e-8 (1e-11 as a rule).
+    an interior-point method with a proved relative gap of at most 1e-9 (1e-12 as a rule).
 
     A node with U_n = 0 gets no weight as long as it has children; a leaf gets all that the nodes above it leave. So
     where nothing below a node has a vector and every split is optimal, all of it goes to the leaves. Nodes above every
