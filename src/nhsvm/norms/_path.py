@@ -17,7 +17,7 @@ import numpy as np
 from nhsvm.hierarchy.graph import FloatArray
 
 _NEAR = (
-    0.3  # stationarity, in units of the multipliers, below which μ may go down; below 1 the multipliers are feasible
+    0.3  # residual of stationarity, in units of the multipliers, below which μ may go down; below 1 they are feasible
 )
 _LEAST_CUT = 0.02  # of μ in one step
 _SPREAD = 0.1  # x_i z_i stays within this factor of their mean
