@@ -6,9 +6,9 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from nhsvm.checks import matrix, node_values
 from nhsvm.errors import OptionError
 from nhsvm.hierarchy import Hierarchy
-from nhsvm.hierarchy.graph import FloatArray
 
 
 def class_attributes(hierarchy: Hierarchy, node_weights: npt.ArrayLike) -> sp.csr_array:
@@ -27,7 +27,9 @@ def class_attributes(hierarchy: Hierarchy, node_weights: npt.ArrayLike) -> sp.cs
     -------
     sparse array of shape (n_leaves, n_nodes)
     """
-    return (hierarchy.graph.leaf_matrix() @ sp.diags_array(np.sqrt(_checked(hierarchy, node_weights)))).tocsr()
+    return (
+        hierarchy.graph.leaf_matrix() @ sp.diags_array(np.sqrt(node_values(node_weights, hierarchy, "node_weights")))
+    ).tocsr()
 
 
 def label_kernel(hierarchy: Hierarchy, node_weights: npt.ArrayLike) -> sp.csr_array:
@@ -47,14 +49,16 @@ def label_kernel(hierarchy: Hierarchy, node_weights: npt.ArrayLike) -> sp.csr_ar
            [0. , 0. , 1. ]])
     """
     A = hierarchy.graph.leaf_matrix()
-    return (A @ sp.diags_array(_checked(hierarchy, node_weights)) @ A.T).tocsr()
+    return (A @ sp.diags_array(node_values(node_weights, hierarchy, "node_weights")) @ A.T).tocsr()
 
 
 def label_penalty(hierarchy: Hierarchy, node_weights: npt.ArrayLike, leaf_rows: npt.ArrayLike) -> float:
     """What a regulariser charges for given leaf vectors, at fixed α.
 
     The least Σ_n ‖U_n‖²/α_n (Eq. 11) over node rows with Σ_{n∈Ā(l)} U_n = ``leaf_rows[l]`` for every leaf l. It equals
-    tr(Uᵀ K⁻¹ U) with K the :func:`label_kernel`. A leaf vector that no node rows can give costs ``inf``.
+    tr(Uᵀ K⁻¹ U) with K the :func:`label_kernel`. Leaf vectors that no node rows can give cost ``inf``; so do those that
+    would need √α below about 1e-14 of the largest, which double precision cannot tell from rounding (``power`` weights
+    with ρ near 1 get there). It works on the dense class attributes, so it is for up to some thousand nodes.
 
     Examples
     --------
@@ -73,19 +77,12 @@ def label_penalty(hierarchy: Hierarchy, node_weights: npt.ArrayLike, leaf_rows: 
     power 25.0
     power 25.0
     """
-    U = np.asarray(leaf_rows, dtype=float)
-    if U.ndim != 2 or len(U) != hierarchy.n_leaves or not np.isfinite(U).all():
-        raise OptionError(f"leaf_rows must be a finite matrix with {hierarchy.n_leaves} rows, one a leaf: {U.shape}")
+    U = matrix(leaf_rows, "leaf_rows")
+    if len(U) != hierarchy.n_leaves:
+        raise OptionError(f"leaf_rows must have {hierarchy.n_leaves} rows, one a leaf, but has {len(U)}")
     features = class_attributes(hierarchy, node_weights).toarray()
     # the least-norm V with features @ V = U; the penalty is its squared norm
     V, *_ = np.linalg.lstsq(features, U, rcond=None)
-    if not np.allclose(features @ V, U, rtol=1e-8, atol=1e-8 * max(1.0, float(np.abs(U).max(initial=0.0)))):
+    if not np.allclose(features @ V, U, rtol=1e-9, atol=1e-9 * float(np.abs(U).max())):
         return float("inf")
     return float((V**2).sum())
-
-
-def _checked(hierarchy: Hierarchy, node_weights: npt.ArrayLike) -> FloatArray:
-    alpha = np.asarray(node_weights, dtype=float)
-    if alpha.shape != (hierarchy.n_nodes,) or not (np.isfinite(alpha) & (alpha >= 0)).all():
-        raise OptionError(f"node_weights must be {hierarchy.n_nodes} finite numbers >= 0, one a node: {alpha.shape}")
-    return alpha

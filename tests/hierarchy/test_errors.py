@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 
+import numpy as np
 import pytest
 
 from nhsvm import Hierarchy, errors
@@ -72,3 +73,24 @@ def test_numbers_and_their_names_are_told_apart():
 def test_many_unknown_labels_are_counted():
     text = str(UnknownLabelError(range(8)))
     assert text == "not in the hierarchy: 0; 1; 2; 3; 4; and 3 more"
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: Hierarchy.from_edges([], nodes="abc"), "expected a collection of labels, not the string 'abc'"),
+        (lambda: Hierarchy.from_edges([], nodes=None), "expected a collection of labels, not None"),
+        (lambda: Hierarchy.from_edges([], nodes=7), "expected a collection of labels, not 7"),
+        (lambda: Hierarchy.from_edges("ab"), "expected a collection of (parent, child) pairs, not the string 'ab'"),
+        (lambda: Hierarchy.from_edges(None), "expected a collection of (parent, child) pairs, not None"),
+        (lambda: Hierarchy.from_edges([np.array(1)]), "edge 0: expected a (parent, child) pair, not array(1)"),
+        (lambda: Hierarchy.from_paths("abc"), "expected a collection of paths, not the string 'abc'"),
+        (lambda: Hierarchy.from_paths(b"abc"), "expected a collection of paths, not the string b'abc'"),
+        (lambda: Hierarchy.from_paths(None), "expected a collection of paths, not None"),
+        (lambda: Hierarchy.from_parents({1: np.array(0)}), "expected a collection of labels, not array(0)"),
+    ],
+)
+def test_no_collection(build, message):
+    with pytest.raises(HierarchyError) as caught:
+        build()
+    assert str(caught.value) == message

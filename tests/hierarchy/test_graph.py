@@ -127,11 +127,27 @@ def test_ancestor_sets_too_large_to_store_are_refused(monkeypatch):
     assert len(Hierarchy.from_edges(chain[:-1]).graph.ancestors.indices) == 45
 
 
+def test_ancestor_sets_of_a_tree_are_refused_before_any_work(monkeypatch):
+    chain = Hierarchy.from_edges([(i, i + 1) for i in range(9)]).graph
+    monkeypatch.setattr(graph, "_MAX_ENTRIES", 54)
+    monkeypatch.setattr(graph.Graph, "levels", lambda self: pytest.fail("started to work"))
+    with pytest.raises(HierarchyError, match="more than 54 entries"):
+        _ = chain.ancestors
+
+
+def test_ancestor_sets_of_a_dag_are_refused_when_the_levels_do_not_tell(monkeypatch):
+    wide = [(f"root {i}", "leaf") for i in range(9)]  # 9 + 10 entries, of which the levels promise 11
+    monkeypatch.setattr(graph, "_MAX_ENTRIES", 18)
+    with pytest.raises(HierarchyError, match=r"10 nodes on 2 levels.* more than 18 entries"):
+        _ = Hierarchy.from_edges(wide).graph.ancestors
+    assert len(Hierarchy.from_edges(wide[:-1]).graph.ancestors.indices) == 17
+
+
 def test_ancestor_storage_grows_when_the_first_guess_is_too_small():
     h = random_hierarchy(300, 5, extra=3.0)
     g = oracle(h)
     sizes = [len(nx.ancestors(g, n)) + 1 for n in h.nodes]
-    assert sum(sizes) > 4 * h.n_nodes
+    assert sum(sizes) > max(4 * h.n_nodes, (h.graph.level + 1).sum())
     np.testing.assert_array_equal(h.graph.ancestors.sizes(), sizes)
 
 

@@ -44,6 +44,7 @@ def test_a_list_of_pairs(read):
 def test_edges_alone_and_nodes_alone(read):
     assert read({"edges": [["a", "b"]]}) == Hierarchy.from_edges([("a", "b")])
     assert read({"edges": [], "nodes": ["a", "b"]}) == Hierarchy.from_edges([], nodes=["a", "b"])
+    assert read({"nodes": ["a", "b"]}) == Hierarchy.from_edges([], nodes=["a", "b"])
 
 
 def test_a_nested_root_may_be_called_edges(read):
@@ -98,6 +99,17 @@ def test_a_shared_subtree_may_be_written_out_twice(read):
             "edge 1: 'a' -> 'b' is a duplicate; allow_duplicates=True merges repeated edges",
         ),
         ('{"edges": [], "nodes": "abc"}', None, "\"nodes\" must be a list, not 'abc'"),
+        ('{"edges": {}, "nodes": ["a"]}', None, '"edges" must be a list, not {}'),
+        (
+            '{"edges": [["a", "b"]], "node": ["c"]}',
+            None,
+            'unknown key \'node\': next to a list of "edges" or "nodes" there can be no other',
+        ),
+        (
+            '{"nodes": ["a", "b"], "edgs": [["a", "b"]]}',
+            None,
+            'unknown key \'edgs\': next to a list of "edges" or "nodes" there can be no other',
+        ),
         ('{"edges": [], "nodes": [null]}', None, "None cannot be a label"),
         ('{"a": ["b", "b"]}', None, "'b' is listed twice as a parent of 'a'"),
         ('{"a": ["b", null]}', None, "None cannot be a label"),
@@ -106,7 +118,8 @@ def test_a_shared_subtree_may_be_written_out_twice(read):
         ('{"bat": "mammal", "bat": "flyer"}', None, "'bat' stands twice in the same object"),
         ('{"r": {"a": {"x": {}}, "a": {"y": {}}}}', None, "'a' stands twice in the same object"),
         ('{"a": {"b": 3}}', None, "expected an object below 'b', not 3"),
-        ('{"a": {"a": {}}}', None, "edge 0: 'a' is given as its own parent (self-loop)"),
+        ('{"a": {"a": {}}}', None, "'a' is given as its own parent (self-loop)"),
+        ('{"r": {"a": {"a": {}}}}', None, "'a' is given as its own parent (self-loop)"),
         ('{"a": {"b": {}}, "b": {}}', None, "contradictory: 'b' is a root, and also stands below 'a'"),
     ],
 )
@@ -121,6 +134,12 @@ def test_bad_content(read, tmp_path, content, line, problem):
 def test_what_is_no_whole_number(read, bad):
     with pytest.raises(FileFormatError, match=rf"edge 0: '{bad}' is not a whole number"):
         read([[1, bad]], label_type=int)
+
+
+@pytest.mark.parametrize("sign", ["", "-"])
+def test_a_number_beyond_the_parser(read, sign):
+    with pytest.raises(FileFormatError, match=r"h\.json: a number of 5000 digits is too long; give it as text"):
+        read(f"[[1, {sign}{'7' * 5000}]]")
 
 
 def test_two_labels_that_become_one(read):

@@ -86,6 +86,53 @@ def test_decode_ignores_stored_zeros_and_order():
     assert codes.indices.tolist() == [2, 1, 0]  # the caller's matrix is left alone
 
 
+@pytest.mark.parametrize(
+    "code", [-1, 3, 7, np.int64(-1), 1.0, np.float64(0), "dog", None, True, np.True_, [0]], ids=repr
+)
+def test_what_is_no_leaf_position(code):
+    with pytest.raises(LabelError) as caught:
+        LabelSpace(PETS).decode([0, 2, code])
+    assert str(caught.value) == f"sample 2: expected a leaf position, a whole number from 0 to 2, not {code!r}"
+
+
+def test_decode_takes_any_whole_numbers():
+    want = ["oak", "dog"]
+    for codes in ([2, 0], (2, 0), iter([2, 0]), np.array([2, 0], dtype=np.uint8), np.array([2, 0])):
+        assert LabelSpace(PETS).decode(codes) == want
+    for other, shown in ((2, "2"), ("20", "the string '20'"), (np.array(2), r"array\(2\)")):
+        with pytest.raises(LabelError, match=f"expected a collection of leaf positions, not {shown}"):
+            LabelSpace(PETS).decode(other)
+
+
+@pytest.mark.parametrize("kind", [np.array, sp.csr_array, sp.coo_matrix])
+@pytest.mark.parametrize("dtype", [bool, np.int8, float])
+def test_decode_takes_any_zeros_and_ones(kind, dtype):
+    codes = kind(np.array([[1, 0, 1], [0, 0, 0], [0, 1, 0]], dtype=dtype))
+    assert LabelSpace(PETS, multilabel=True).decode(codes) == [("dog", "oak"), (), ("cat",)]
+
+
+@pytest.mark.parametrize(
+    ("codes", "message"),
+    [
+        ([[1, 0]], "expected a 0/1 matrix with 3 columns, one a leaf, not shape (1, 2)"),
+        (sp.csr_array((2, 4)), "expected a 0/1 matrix with 3 columns, one a leaf, not shape (2, 4)"),
+        ([1, 0, 1], "expected a 0/1 matrix with 3 columns, one a leaf, not shape (3,)"),
+        ((2, 3), "expected a 0/1 matrix with 3 columns, one a leaf, not shape (2,)"),  # scipy's way to say a shape
+        (None, "expected a 0/1 matrix with 3 columns, one a leaf, not shape ()"),
+        ([[1, 0, 1], [1]], "expected a 0/1 matrix with 3 columns, one a leaf, not rows of different lengths"),
+        ([["dog", "cat", "oak"]], "expected a 0/1 matrix with 3 columns, one a leaf, not values of type <U3"),
+        ([[1, 0, 1], [0, 0, 0], [0, 2, 0]], "sample 2: expected 0 or 1 for 'cat', not 2"),
+        ([[1, 0, 1], [0, 0, -1]], "sample 1: expected 0 or 1 for 'oak', not -1"),
+        ([[0.5, 0, 1]], "sample 0: expected 0 or 1 for 'dog', not 0.5"),
+        ([[0, np.nan, 1]], "sample 0: expected 0 or 1 for 'cat', not nan"),
+    ],
+)
+def test_what_is_no_matrix_of_zeros_and_ones(codes, message):
+    with pytest.raises(LabelError) as caught:
+        LabelSpace(PETS, multilabel=True).decode(codes)
+    assert str(caught.value) == message
+
+
 def test_no_samples():
     single = LabelSpace.for_labels(PETS, [])
     assert not single.multilabel
@@ -123,6 +170,12 @@ def test_inner_labels_become_classes():
     assert space.decode(space.encode(["animal", "dog"])) == ["animal", "dog"]
     assert {"animal"} in space
     assert {"plant"} not in space
+
+
+def test_ancestors_written_out_become_classes():
+    space = LabelSpace.for_labels(PETS, [{"animal", "dog"}, {"cat"}])
+    assert set(space.classes) == {"animal", "dog", "cat", "oak"}
+    assert LabelSpace.for_labels(PETS, [{"dog"}, {"cat"}]).classes == PETS.leaves
 
 
 @pytest.mark.parametrize(
@@ -167,10 +220,55 @@ def test_unknown_labels():
     assert caught.value.labels == (None,)
     with pytest.raises(UnknownLabelError, match="'dgo'"):
         LabelSpace(PETS).encode(["dog", "dgo"])
-    with pytest.raises(UnknownLabelError, match="'dgo'"):
+    with pytest.raises(UnknownLabelError, match=r"sample 0: .*'dgo'"):
         LabelSpace(PETS, multilabel=True).closures([{"dog", "dgo"}])
     with pytest.raises(UnknownLabelError, match="'dgo'"):
         LabelSpace(PETS).why_not({"dgo"})
+
+
+def test_errors_of_encode_name_the_sample():
+    with pytest.raises(UnknownLabelError) as caught:
+        LabelSpace(PETS).encode(["dog", "cat", "oak", "dgo"])
+    assert str(caught.value) == "sample 3: not in the hierarchy: 'dgo' (did you mean 'dog'?)"
+    assert caught.value.labels == ("dgo",)
+    with pytest.raises(LabelError, match=r"^sample 1: 'animal' is an inner node"):
+        LabelSpace(PETS).encode(["dog", "animal"])
+    with pytest.raises(LabelError, match=r"^sample 1: a label must be hashable, but \['dog'\] is a list"):
+        LabelSpace(PETS).encode(["dog", ["dog"]])
+    with pytest.raises(LabelError, match=r"^sample 1: 'animal' is an inner node"):
+        LabelSpace(PETS, multilabel=True).encode([["dog"], ["cat", "animal"]])
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [("dog", "the string 'dog'"), (None, "None"), (5, "5"), (np.array("dog"), "array('dog', dtype='<U3')")],
+)
+def test_what_is_no_collection_of_labels(value, shown):
+    space, several = LabelSpace(PETS), LabelSpace(PETS, multilabel=True)
+    for ask in (space.why_not, space.__contains__, space.encode, several.encode, several.closures):
+        with pytest.raises(LabelError) as caught:
+            ask(value)
+        assert str(caught.value) == f"expected a collection of labels, not {shown}"
+    with pytest.raises(LabelError, match="expected a collection of labels, not"):
+        LabelSpace.for_labels(PETS, value)
+
+
+def test_an_array_without_dimensions_is_no_label_set():
+    with pytest.raises(LabelError, match="sample 0: a label must be hashable"):
+        LabelSpace.for_labels(PETS, [np.array("dog")])
+    with pytest.raises(LabelError, match="sample 0: expected a set of labels"):
+        LabelSpace(PETS, multilabel=True).encode([np.array("dog")])
+
+
+@pytest.mark.parametrize("kind", [np.array, sp.csr_array, sp.coo_matrix])
+def test_a_matrix_is_no_list_of_label_sets(kind):
+    h = Hierarchy.from_edges([], nodes=[0, 1])  # where 0/1 rows would pass for labels
+    y = kind([[0, 1], [1, 1]])
+    message = r"labels cannot be a matrix \(.* of shape \(2, 2\)\): give label sets as lists, one a sample"
+    for ask in (lambda: LabelSpace.for_labels(h, y), lambda: LabelSpace(h, multilabel=True).encode(y)):
+        with pytest.raises(LabelError, match=message):
+            ask()
+    assert LabelSpace.for_labels(h, list(np.array([[0, 1], [1, 1]]))).multilabel
 
 
 def test_one_label_among_sets_is_refused():

@@ -226,5 +226,9 @@ def test_errors():
         h.minimal(["a", "q"])
     with pytest.raises(LabelError, match="sample 1 has no label"):
         h.minimal([{"a"}, set()])
+    with pytest.raises(LabelError, match=r"ndarray of shape \(1, 2\).* give label sets as lists, one a sample"):
+        h.minimal(np.array([["a", "b"]]))
+    with pytest.raises(LabelError, match="give label sets as lists, one a sample"):
+        duplicate_classes(h, np.array([["a", "b"]]))
     with pytest.raises(HierarchyError, match="an empty hierarchy"):
         h.minimal([])

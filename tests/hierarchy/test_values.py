@@ -144,6 +144,45 @@ def test_unknown_and_unhashable_labels(query):
         getattr(TREE, query)({"a": 1})
 
 
+@pytest.mark.parametrize("query", ["parents", "children", "ancestors", "descendants", "closure"])
+def test_a_tuple_of_nodes_is_no_set_of_nodes(query):
+    ask = getattr(TREE, query)
+    with pytest.raises(UnknownLabelError) as caught:
+        ask(("a", "b"))
+    assert caught.value.labels == (("a", "b"),)
+    assert str(caught.value) == (
+        "not in the hierarchy: ('a', 'b') (a tuple is one label; give a set or list for several)"
+    )
+    for other in (("a", "zebra"), ()):
+        with pytest.raises(UnknownLabelError) as caught:
+            ask(other)
+        assert str(caught.value) == f"not in the hierarchy: {other!r}"
+    for several in (["a", "b"], {"a", "b"}):
+        ask(several)
+
+
+@pytest.mark.parametrize("query", ["parents", "children", "ancestors", "descendants", "closure"])
+def test_an_array_without_dimensions_is_no_set_of_nodes(query):
+    with pytest.raises(LabelError, match=r"expected a collection of labels, not array\('a'"):
+        getattr(TREE, query)(np.array("a"))
+
+
+@pytest.mark.parametrize("method", ["subset", "with_virtual_leaves", "minimal"])
+@pytest.mark.parametrize(
+    ("value", "shown"), [("animal", "the string 'animal'"), (5, "5"), (np.array("a"), "array('a', dtype='<U1')")]
+)
+def test_what_is_no_collection_of_labels(method, value, shown):
+    with pytest.raises(LabelError) as caught:
+        getattr(TREE, method)(value)
+    assert str(caught.value) == f"expected a collection of labels, not {shown}"
+
+
+@pytest.mark.parametrize("method", ["subset", "with_virtual_leaves"])
+def test_nothing_is_no_collection_of_labels(method):
+    with pytest.raises(LabelError, match="expected a collection of labels, not None"):
+        getattr(TREE, method)(None)
+
+
 # -- text --------------------------------------------------------------------------------------------------------------
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from nhsvm.errors import HierarchyError
+from nhsvm.errors import HierarchyError, NHSVMError
 from nhsvm.hierarchy.graph import IntArray
 
 Label = Hashable
@@ -50,9 +50,9 @@ class Collector:
 def edge_arrays(edges: Iterable[Any], nodes: Iterable[Label], allow_duplicates: bool) -> EdgeArrays:
     """``(parent, child)`` pairs and further nodes."""
     found = Collector()
-    for label in nodes:
+    for label in collection(nodes, HierarchyError):
         found.node(label)
-    for i, given in enumerate(edges):
+    for i, given in enumerate(collection(edges, HierarchyError, "(parent, child) pairs")):
         with _blaming("edge", i):
             pair = _items(given, "a (parent, child) pair")
             if len(pair) != 2:
@@ -72,7 +72,7 @@ def parent_arrays(parents: Mapping[Label, Any]) -> EdgeArrays:
     for child, given in parents.items():
         found.node(child)
         several = isinstance(given, (list, set, frozenset, np.ndarray))
-        for parent in given if several else [] if given is None else [given]:
+        for parent in collection(given, HierarchyError) if several else [] if given is None else [given]:
             if parent is None:
                 raise HierarchyError(f"contradictory parents of {child!r}: None (a root) among {given!r}")
             if not found.edge(parent, child):
@@ -95,7 +95,7 @@ def path_arrays(paths: Iterable[Sequence[Label]], qualified: bool, allow_duplica
     seen: set[tuple[Label, ...]] = set()
     started: dict[Label, int] = {}  # label -> the first path that starts there
     parent_of: dict[Label, Label] = {}
-    for i, given in enumerate(paths):
+    for i, given in enumerate(collection(paths, HierarchyError, "paths")):
         with _blaming("path", i):
             path = _items(given, "a sequence of labels, split already")
             if not path:
@@ -131,12 +131,30 @@ def _blaming(kind: str, item: int) -> Iterator[None]:
 
 def _items(given: Any, wanted: str) -> tuple[Label, ...]:
     # a set has no order, so it would say at random who is the parent
-    if isinstance(given, (str, bytes, Set, Mapping)) or not isinstance(given, Iterable):
+    if isinstance(given, (str, bytes, Set, Mapping)) or not _is_iterable(given):
         raise HierarchyError(f"expected {wanted}, not {given!r}")
     items = tuple(given)
     for label in items:
         check_label(label)
     return items
+
+
+def collection(given: Any, error: type[NHSVMError], of: str = "labels") -> Iterable[Any]:
+    """What was given, unless it cannot be gone through, or is a string (whose letters nobody means)."""
+    if isinstance(given, (str, bytes)):
+        raise error(f"expected a collection of {of}, not the string {given!r}")
+    if not _is_iterable(given):
+        raise error(f"expected a collection of {of}, not {given!r}")
+    found: Iterable[Any] = given
+    return found
+
+
+def _is_iterable(given: Any) -> bool:
+    try:
+        iter(given)  # isinstance(given, Iterable) is True for an array without dimensions
+    except TypeError:
+        return False
+    return True
 
 
 def check_label(label: Any) -> None:

@@ -171,7 +171,8 @@ def _blaming_lines(file: Path, rows: list[Row], build: Any, **options: Any) -> E
 
 def _json(file: Path, stream: TextIO, label_type: type | None, allow_duplicates: bool) -> EdgeArrays:
     try:
-        return _json_arrays(json.load(stream, object_pairs_hook=_distinct), _json_label(label_type), allow_duplicates)
+        content = json.load(stream, object_pairs_hook=_distinct, parse_int=_json_whole)
+        return _json_arrays(content, _json_label(label_type), allow_duplicates)
     except json.JSONDecodeError as error:
         raise FileFormatError(file, error.lineno, f"not JSON: {error.msg}") from None
     except RecursionError:
@@ -188,6 +189,13 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         twice = next(name for name in names if names.count(name) > 1)
         raise HierarchyError(f"{twice!r} stands twice in the same object")
     return out
+
+
+def _json_whole(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:  # Python has a limit, 4300 digits by default
+        raise HierarchyError(f"a number of {len(text.lstrip('-'))} digits is too long; give it as text") from None
 
 
 def _json_label(label_type: type | None) -> ToLabel:
@@ -207,15 +215,24 @@ def _json_arrays(content: Any, label: ToLabel, allow_duplicates: bool) -> EdgeAr
         return edge_arrays(_labelled(content, label), (), allow_duplicates)
     if not isinstance(content, Mapping):
         raise HierarchyError(f"expected an object or a list, not {content!r}")
-    if isinstance(content.get("edges"), list):
-        nodes = content.get("nodes", [])
-        if not isinstance(nodes, list):
-            raise HierarchyError(f'"nodes" must be a list, not {nodes!r}')
-        return edge_arrays(_labelled(content["edges"], label), map(label, nodes), allow_duplicates)
+    if any(isinstance(content.get(key), list) for key in ("edges", "nodes")):
+        edges, nodes = _edges_and_nodes(content)
+        return edge_arrays(_labelled(edges, label), map(label, nodes), allow_duplicates)
     if content and all(isinstance(below, Mapping) for below in content.values()):
-        edges, roots = _unnested(content, label)
-        return edge_arrays(edges, roots, allow_duplicates=True)
+        try:
+            return edge_arrays(*_unnested(content, label), allow_duplicates=True)
+        except HierarchyError as error:  # the file has no edges to count
+            raise HierarchyError(error.problem) from None
     return parent_arrays({label(c): _parents(p, label) for c, p in content.items()})
+
+
+def _edges_and_nodes(content: Mapping[str, Any]) -> tuple[list[Any], list[Any]]:
+    for key, value in content.items():
+        if key not in ("edges", "nodes"):
+            raise HierarchyError(f'unknown key {key!r}: next to a list of "edges" or "nodes" there can be no other')
+        if not isinstance(value, list):
+            raise HierarchyError(f'"{key}" must be a list, not {value!r}')
+    return content.get("edges", []), content.get("nodes", [])
 
 
 def _labelled(pairs: list[Any], label: ToLabel) -> Iterable[Any]:

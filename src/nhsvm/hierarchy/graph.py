@@ -138,8 +138,10 @@ class Graph:
     def ancestors(self) -> Ragged:
         """Ā(n), the node itself and everything above it, ascending (so the node itself comes last)."""
         n = self.n_nodes
+        least = n + int(self.level.sum(dtype=np.int64))  # level k: k nodes above on a tree, on a DAG k or more
+        _check_size(least, self)
         indptr = np.zeros(n + 1, dtype=np.int64)
-        entries = np.empty(max(16, 4 * n), dtype=np.int32)
+        entries = np.empty(least if self.is_tree else max(least, 4 * n), dtype=np.int32)
         for nodes in self.levels():
             own = np.arange(nodes.start, nodes.stop)
             up = self.parents.rows(own)
@@ -269,12 +271,16 @@ def _some_cycle(stuck: BoolArray, above: Ragged) -> list[int]:
     return path[seen[node] :][::-1]
 
 
-def _with_room(entries: IntArray, needed: int, graph: Graph) -> IntArray:
+def _check_size(needed: int, graph: Graph) -> None:
     if needed > _MAX_ENTRIES:
         raise HierarchyError(
             f"the ancestor sets of this hierarchy ({graph.n_nodes} nodes on {graph.n_levels} levels) "
             f"have more than {_MAX_ENTRIES} entries, too many to store"
         )
+
+
+def _with_room(entries: IntArray, needed: int, graph: Graph) -> IntArray:
+    _check_size(needed, graph)
     if needed <= len(entries):
         return entries
     grown = np.empty(max(needed, 2 * len(entries)), dtype=np.int32)

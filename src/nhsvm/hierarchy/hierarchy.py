@@ -141,7 +141,8 @@ class Hierarchy(Lookup):
         every line has two labels). *TSV, CSV*: ``parent, child`` columns, blanks around a cell do not count; a first
         line ``parent, child`` (or ``child, parent``, or ``source, target``, or ``from, to``) is a header.
         *JSON*: ``{"edges": [[parent, child], ...], "nodes": [...]}``, a list of such pairs, nested objects
-        ``{"root": {"leaf": {}}}``, or parents ``{"leaf": "root", "other": ["a", "b"]}``.
+        ``{"root": {"leaf": {}}}``, or parents ``{"leaf": "root", "other": ["a", "b"]}``: a plain object maps a child to
+        its parent or parents, not a parent to its children.
         """
         from nhsvm.hierarchy.files import read_arrays
 

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from nhsvm.errors import LabelError, UnknownLabelError
+from nhsvm.hierarchy.build import collection
 from nhsvm.hierarchy.graph import Ragged
 from nhsvm.hierarchy.virtual import public
 
@@ -49,8 +50,12 @@ class LabelSpace:
 
     @classmethod
     def for_labels(cls, hierarchy: Hierarchy, y: Iterable[Any]) -> LabelSpace:
-        """The space that ``y`` needs: Y_m if it holds label sets, with a virtual leaf for every inner node used."""
-        y = list(y)
+        """The space that ``y`` needs: Y_m if it holds label sets, with a virtual leaf for every inner node used.
+
+        A label set names classes, and what is above them is understood. One with its ancestors written out, such as
+        ``{"animal", "dog"}``, therefore makes the inner node a class of its own: "dog, and animal itself".
+        """
+        y = samples(y)
         is_set = [_is_label_set(item, hierarchy) for item in y]
         multilabel = any(is_set)
         if multilabel and not all(is_set):
@@ -78,19 +83,17 @@ class LabelSpace:
     def encode(self, y: Iterable[Any]) -> npt.NDArray[np.int32] | sp.csr_array:
         """Leaf positions (single-label), or a 0/1 matrix over the leaves (multi-label)."""
         if not self.multilabel:
-            return np.array([self.hierarchy.leaf_position(label) for label in y], dtype=np.int32)
-        rows = self._leaf_rows(y)
+            return np.array([self._position(label, i) for i, label in enumerate(samples(y))], dtype=np.int32)
+        rows = self._leaf_rows(samples(y))
         shape = (len(rows.indptr) - 1, self.hierarchy.n_leaves)
         return sp.csr_array((np.ones(len(rows.indices), dtype=np.int8), rows.indices, rows.indptr), shape=shape)
 
     def decode(self, codes: Any) -> list[Any]:
         """Labels (single-label) or tuples of labels (multi-label) of what :meth:`encode` gave."""
         if not self.multilabel:
-            return [self.classes[i] for i in codes]
-        codes = sp.csr_array(codes, copy=True)
-        codes.sum_duplicates()  # sorts too
-        codes.eliminate_zeros()
-        return [tuple(self.classes[j] for j in codes.indices[a:b]) for a, b in pairwise(codes.indptr)]
+            return [self._class(code, i) for i, code in enumerate(collection(codes, LabelError, "leaf positions"))]
+        matrix = self._indicators(codes)
+        return [tuple(self.classes[j] for j in matrix.indices[a:b]) for a, b in pairwise(matrix.indptr)]
 
     def closures(self, y: Iterable[Any]) -> Ragged:
         """Ā of every label as node numbers, ascending."""
@@ -101,6 +104,43 @@ class LabelSpace:
         found.sort_indices()
         return Ragged(found.indptr.astype(np.int64), found.indices.astype(np.int32))
 
+    def _position(self, label: Label, sample: int) -> int:
+        try:
+            return self.hierarchy.leaf_position(label)
+        except UnknownLabelError as error:
+            raise UnknownLabelError(error.labels, text=f"sample {sample}: {error}") from None
+        except LabelError as error:
+            raise LabelError(f"sample {sample}: {error}") from None
+
+    def _class(self, code: Any, sample: int) -> Label:
+        n = self.hierarchy.n_leaves
+        if isinstance(code, bool) or not isinstance(code, (int, np.integer)) or not 0 <= code < n:
+            raise LabelError(
+                f"sample {sample}: expected a leaf position, a whole number from 0 to {n - 1}, not {code!r}"
+            )
+        return self.classes[code]
+
+    def _indicators(self, codes: Any) -> sp.csr_array:
+        """A checked copy of a 0/1 matrix over the leaves: sorted, without stored zeros."""
+        wanted = f"expected a 0/1 matrix with {self.hierarchy.n_leaves} columns, one a leaf"
+        try:
+            given = codes if sp.issparse(codes) else np.asarray(codes)
+        except ValueError:
+            raise LabelError(f"{wanted}, not rows of different lengths") from None
+        if given.ndim != 2 or given.shape[1] != self.hierarchy.n_leaves:
+            raise LabelError(f"{wanted}, not shape {given.shape}")
+        if given.dtype.kind not in "biuf":
+            raise LabelError(f"{wanted}, not values of type {given.dtype}")
+        matrix = sp.csr_array(given, copy=True)
+        matrix.sum_duplicates()  # sorts too
+        matrix.eliminate_zeros()
+        bad = np.flatnonzero(matrix.data != 1)
+        if len(bad):
+            sample = np.searchsorted(matrix.indptr, bad[0], side="right") - 1
+            label, value = self.classes[matrix.indices[bad[0]]], matrix.data[bad[0]]
+            raise LabelError(f"sample {sample}: expected 0 or 1 for {label!r}, not {value}")
+        return matrix
+
     def _leaf_rows(self, y: Iterable[Any]) -> Ragged:
         """Leaf positions of every label set, ascending."""
         found: list[list[int]] = []
@@ -109,7 +149,7 @@ class LabelSpace:
                 raise LabelError(f"sample {i}: expected a set of labels, not {labels!r}")
             if not len(labels):
                 raise LabelError(f"sample {i} has no label")
-            found.append(sorted({self.hierarchy.leaf_position(label) for label in labels}))
+            found.append(sorted({self._position(label, i) for label in labels}))
         indptr = np.concatenate([[0], np.cumsum([len(f) for f in found], dtype=np.int64)]).astype(np.int64)
         return Ragged(indptr, np.array([i for row in found for i in row], dtype=np.int32))
 
@@ -124,7 +164,7 @@ class LabelSpace:
         leaf may stand without any of its other children.
         """
         h = self.hierarchy
-        numbers = h.numbers(list(nodes))
+        numbers = h.numbers(list(collection(nodes, LabelError)))
         inside = np.zeros(h.n_nodes, dtype=bool)
         inside[numbers] = True
         if not inside.any():
@@ -147,8 +187,18 @@ class LabelSpace:
         return None
 
 
+def samples(y: Iterable[Any]) -> list[Any]:
+    """The labels or label sets of all samples; not a matrix, whose rows may be 0/1 as well as labels."""
+    if sp.issparse(y) or getattr(y, "ndim", 1) > 1:
+        raise LabelError(
+            f"labels cannot be a matrix ({type(y).__name__} of shape {getattr(y, 'shape', None)}): "
+            "give label sets as lists, one a sample"
+        )
+    return list(collection(y, LabelError))
+
+
 def _is_label_set(item: object, hierarchy: Hierarchy) -> bool:
     """A set, list or array; a tuple too, unless that tuple is itself a label."""
     if isinstance(item, (tuple, frozenset)):
         return item not in hierarchy
-    return isinstance(item, (set, list, np.ndarray))
+    return isinstance(item, (set, list)) or (isinstance(item, np.ndarray) and item.ndim > 0)

@@ -9,6 +9,7 @@ from typing import Any, TypeGuard
 import numpy as np
 
 from nhsvm.errors import LabelError, UnknownLabelError
+from nhsvm.hierarchy.build import collection
 from nhsvm.hierarchy.graph import Graph, IntArray
 from nhsvm.hierarchy.virtual import VirtualLeaf, public
 
@@ -78,8 +79,14 @@ class Lookup:
     def numbers(self, nodes: Any) -> IntArray:
         """Positions in :attr:`nodes` of one node, or of a set, list or array of nodes."""
         if _is_collection(nodes) and not (isinstance(nodes, frozenset) and nodes in self._number):
-            return np.array([self.number(node) for node in nodes], dtype=np.int32)
-        return np.array([self.number(nodes)], dtype=np.int32)
+            return np.array([self.number(node) for node in collection(nodes, LabelError)], dtype=np.int32)
+        try:
+            return np.array([self.number(nodes)], dtype=np.int32)
+        except UnknownLabelError as error:
+            if isinstance(nodes, tuple) and nodes and all(node in self._number for node in nodes):
+                hint = "a tuple is one label; give a set or list for several"
+                raise UnknownLabelError([nodes], text=f"{error} ({hint})") from None
+            raise
 
     def leaf_position(self, label: Label) -> int:
         """Position in :attr:`leaves` of a class: a leaf, or an inner node that has a virtual leaf."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from nhsvm.errors import LabelError
 from nhsvm.hierarchy.graph import IntArray, Ragged
-from nhsvm.hierarchy.labels import LabelSpace
+from nhsvm.hierarchy.labels import LabelSpace, samples
 from nhsvm.hierarchy.virtual import public
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def duplicate_classes(hierarchy: Hierarchy, y: Iterable[Any] | None = None) -> I
     if y is None:
         labels = graph.leaf_ancestors
     else:
-        y = list(y)
+        y = samples(y)
         space = LabelSpace.for_labels(hierarchy, y)
         if space.hierarchy is not hierarchy:
             raise LabelError("there are inner nodes among the labels: call with_virtual_leaves(labels) first")
@@ -45,7 +45,7 @@ def minimal(hierarchy: Hierarchy, y: Iterable[Any] | None = None) -> Hierarchy:
     from nhsvm.hierarchy.hierarchy import Hierarchy
 
     if y is not None:
-        y = list(y)
+        y = samples(y)
         hierarchy = LabelSpace.for_labels(hierarchy, y).hierarchy
     cls = duplicate_classes(hierarchy, y)
     names = _names(hierarchy, cls)

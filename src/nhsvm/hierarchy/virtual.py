@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from nhsvm.errors import LabelError
+from nhsvm.hierarchy.build import collection
 from nhsvm.hierarchy.graph import BoolArray, IntArray
 
 if TYPE_CHECKING:
@@ -31,7 +33,7 @@ def public(label: Label) -> Label:
 def with_virtual_leaves(hierarchy: Hierarchy, labels: Iterable[Label]) -> Hierarchy:
     """See ``Hierarchy.with_virtual_leaves``."""
     graph, nodes = hierarchy.graph, hierarchy.nodes
-    numbers = np.unique(hierarchy.numbers(list(labels)))
+    numbers = np.unique(hierarchy.numbers(list(collection(labels, LabelError))))
     inner = numbers[~graph.is_leaf[numbers]]
     new = np.array([i for i in inner if VirtualLeaf(nodes[i]) not in hierarchy], dtype=np.int32)
     if not len(new):
@@ -46,7 +48,7 @@ def with_virtual_leaves(hierarchy: Hierarchy, labels: Iterable[Label]) -> Hierar
 
 def subset(hierarchy: Hierarchy, labels: Iterable[Label]) -> Hierarchy:
     """See ``Hierarchy.subset``."""
-    start = hierarchy.numbers(list(labels))
+    start = hierarchy.numbers(list(collection(labels, LabelError)))
     own = [VirtualLeaf(hierarchy.nodes[i]) for i in start]
     start = np.concatenate([start, hierarchy.numbers([leaf for leaf in own if leaf in hierarchy])])
     return _restricted(hierarchy, hierarchy.graph.reachable(start, hierarchy.graph.parents))

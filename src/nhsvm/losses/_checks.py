@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from nhsvm.checks import node_values
 from nhsvm.errors import LabelError, OptionError
 from nhsvm.hierarchy import Hierarchy
 from nhsvm.hierarchy.graph import FloatArray
@@ -25,14 +26,6 @@ def checked_weights(given: npt.ArrayLike | None, hierarchy: Hierarchy, name: str
     """α as a frozen array of its own."""
     if given is None:
         raise OptionError(f"loss {name!r} depends on the node weights α: give node_weights, aligned with the nodes")
-    try:
-        alpha = np.array(given, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise OptionError(f"node_weights must be numbers, not {given!r}") from None
-    if alpha.shape != (hierarchy.n_nodes,):
-        raise OptionError(f"node_weights must have one entry a node, {hierarchy.n_nodes}, not shape {alpha.shape}")
-    bad = np.flatnonzero(~np.isfinite(alpha) | (alpha < 0))
-    if len(bad):
-        raise OptionError(f"node_weights must be finite and ≥ 0, but {hierarchy.nodes[bad[0]]!r} has {alpha[bad[0]]}")
+    alpha = node_values(given, hierarchy, "node_weights")
     alpha.flags.writeable = False
     return alpha

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from dataclasses import fields
 from typing import Any
 
-import numpy as np
-
+from nhsvm.checks import a_hierarchy, node_values
 from nhsvm.errors import OptionError
 from nhsvm.hierarchy import Hierarchy
 from nhsvm.hierarchy.graph import FloatArray
@@ -60,6 +59,7 @@ def node_weights(hierarchy: Hierarchy, scheme: str | Scheme = "maxmin", **option
     >>> node_weights(h, "maxmin", include_common=True).round(3)
     array([0.333, 0.333, 0.667, 0.333, 0.333])
     """
+    a_hierarchy(hierarchy)
     if isinstance(scheme, str):
         if scheme not in SCHEMES:
             raise OptionError(f"unknown weights scheme {scheme!r}; there are {sorted(SCHEMES)}")
@@ -72,10 +72,9 @@ def node_weights(hierarchy: Hierarchy, scheme: str | Scheme = "maxmin", **option
         scheme = SCHEMES[scheme](**options)
     elif options:
         raise OptionError(f"options {sorted(options)} go with the name of a scheme, not with an instance")
-    alpha = np.asarray(scheme(hierarchy), dtype=float)
-    if alpha.shape != (hierarchy.n_nodes,) or not (np.isfinite(alpha) & (alpha >= 0)).all():
-        raise OptionError(f"{scheme!r} did not give a finite weight >= 0 for each of {hierarchy.n_nodes} nodes")
-    return alpha
+    elif isinstance(scheme, type) or not callable(scheme):
+        raise OptionError(f"a scheme is a name, an instance such as Power(rho=2), or a function, not {scheme!r}")
+    return node_values(scheme(hierarchy), hierarchy, f"the result of {scheme!r}")
 
 
 __all__ = ["SCHEMES", "Flat", "Maxmin", "Power", "Scheme", "Shared", "Uniform", "node_weights", "shared_weights"]

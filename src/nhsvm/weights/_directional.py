@@ -7,7 +7,7 @@ import scipy.sparse as sp
 
 from nhsvm.hierarchy.graph import BoolArray, FloatArray, Graph, IntArray
 from nhsvm.weights._fold import paths_above, same_parents
-from nhsvm.weights._interior import Powers, minimise
+from nhsvm.weights._interior import minimise_powers
 
 
 def even_tree(graph: Graph, out: BoolArray) -> FloatArray:
@@ -92,7 +92,7 @@ def _exact_sums(
         f += [np.zeros(len(edges.inner_child)), np.ones(len(edges.leaf_child))]
         w += [_shares(edges.inner_child), np.full(len(edges.leaf_child), -0.5)]
     cost = np.concatenate([np.ones(n), count, np.zeros(sum(map(len, f[1:])))])
-    found = minimise(Powers(cost, rho), sp.vstack(rows).tocsr(), np.concatenate(f), start, np.concatenate(w))
+    found = minimise_powers(cost, rho, sp.vstack(rows).tocsr(), np.concatenate(f), start, np.concatenate(w))
     return found.y[:n], found.y[n : n + m]
 
 
@@ -101,9 +101,14 @@ def _sums_in_range(
 ) -> tuple[FloatArray, FloatArray]:
     """Inner and leaf weights are variables, the two ends of the range are constraints."""
     n, m = len(start), len(count)
+    # weights above 1 never pay (cutting them to 1 is feasible and cheaper), so neither do longer sums than this
+    high = min(high, float(paths.sum(axis=1).max()) + 2)
     sums = sp.hstack([paths, sp.eye_array(m)]).tocsr()
-    x = np.concatenate([start, (1 + high) / 2 - paths @ start])
-    rows, f, w = [sums, -sums], [np.full(m, -1.0), np.full(m, high)], [np.full(m, -1.0), np.full(m, -2.0)]
+    slack = min((high - 1) / 2, 0.5)
+    x = np.concatenate([start, 1 + slack - paths @ start])
+    # the two ends of a narrow range need large multipliers for slack times multiplier to be like elsewhere
+    rows, f = [sums, -sums], [np.full(m, -1.0), np.full(m, high)]
+    w = [np.full(m, -1 / slack), np.full(m, -1 / slack - 1)]
     if edges is not None:
         child = np.concatenate([edges.inner_child, n + edges.leaf_child])
         parent = np.concatenate([edges.inner_parent, edges.leaf_parent])
@@ -111,7 +116,7 @@ def _sums_in_range(
         f.append(np.zeros(len(child)))
         w.append(_shares(child))
     cost = np.concatenate([np.ones(n), count, np.zeros(sum(map(len, f)))])
-    found = minimise(Powers(cost, rho), sp.vstack(rows).tocsr(), np.concatenate(f), x, np.concatenate(w))
+    found = minimise_powers(cost, rho, sp.vstack(rows).tocsr(), np.concatenate(f), x, np.concatenate(w))
     return found.y[:n], found.y[n : n + m]
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from nhsvm.errors import OptionError
+from nhsvm.checks import node_values
 from nhsvm.hierarchy import Hierarchy
 from nhsvm.hierarchy.graph import BoolArray, FloatArray, Graph
 from nhsvm.weights._fold import Core, core_of, tree_like
@@ -21,7 +21,7 @@ class Shared:
     On a tree by Algorithm 1 (corrected), O(M). With B_n = ‖U_n‖² and N_n/l the least cost of the subtree of n at budget
     l: a leaf has N = B; an inner node with S = Σ N over its children takes the share k = √B/(√B + √S) and has
     N = (√B + √S)²; α = l·k from the roots down. On a DAG tree-like parts fold by that rule, and the rest is solved by
-    an interior-point method with a proved relative gap of at most 1e-9 (1e-12 as a rule).
+    an interior-point method with a proved relative gap of at most 1e-8 (1e-12 as a rule).
 
     A node with U_n = 0 gets no weight as long as it has children; a leaf gets all that the nodes above it leave. So
     where nothing below a node has a vector and every split is optimal, all of it goes to the leaves. Nodes above every
@@ -36,13 +36,7 @@ class Shared:
     squared_norms: npt.ArrayLike
 
     def __call__(self, hierarchy: Hierarchy) -> FloatArray:
-        norms = np.asarray(self.squared_norms, dtype=float)
-        if norms.shape != (hierarchy.n_nodes,):
-            raise OptionError(f"squared_norms must have one entry for each of {hierarchy.n_nodes} nodes: {norms.shape}")
-        bad = np.flatnonzero(~(norms >= 0) | np.isinf(norms))
-        if len(bad):
-            raise OptionError(f"squared_norms[{hierarchy.nodes[bad[0]]!r}] must be finite, >= 0: {norms[bad[0]]}")
-        return shared_weights(hierarchy.graph, norms)
+        return shared_weights(hierarchy.graph, node_values(self.squared_norms, hierarchy, "squared_norms"))
 
 
 def shared_weights(graph: Graph, squared_norms: FloatArray) -> FloatArray:
