@@ -11,8 +11,7 @@ w_x + Fᵀ w_rest = 0. Their slack z = φ'(y) − w is kept positive, and by Fen
     primal − dual = Σ_k φ_k(y_k) + φ*_k(w_k) − w_k y_k  ≤  Σ_k y_k z_k,
 
 so every iterate carries a proof of its own accuracy. Newton steps go to y_k z_k = μ with φ' taken exactly in the line
-search. That matters for ρ near 1, where a weight of 1e-12 still has a sizeable slope; general power-cone solvers stall
-there (``benchmarks/hierarchy.py --clarabel``).
+search. That matters for ρ near 1, where a weight of 1e-12 still has a sizeable slope.
 """
 
 from __future__ import annotations
