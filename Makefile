@@ -20,7 +20,8 @@ lint: $(STAMP)
 	$(BIN)/lint-imports
 
 bench: $(STAMP)
-	$(BIN)/python benchmarks/hierarchy.py
+	$(BIN)/python benchmarks/hierarchy.py --clarabel
+	$(BIN)/python benchmarks/norms.py
 
 format: $(STAMP)
 	$(BIN)/ruff check --fix .

@@ -28,6 +28,15 @@ def with_duplicates(h, seed, share=0.5):
     return Hierarchy.from_edges(edges, nodes=[n for n in h.nodes if not h.parents(n) and n not in copied])
 
 
+def with_parallel_copies(h, seed):
+    """A second node with the same parents and the same children beside some inner nodes: a DAG even from a tree."""
+    rng = np.random.default_rng(seed)
+    copied = {n for n in h.nodes if not h.is_leaf(n) and rng.random() < 0.5}
+    beside = {n: [n, ("copy", n)] if n in copied else [n] for n in h.nodes}
+    edges = [(p, c) for parent, child in h.edges() for p in beside[parent] for c in beside[child]]
+    return Hierarchy.from_edges(edges, nodes=[m for n in h.roots for m in beside[n]])
+
+
 def differences(h, rho):
     """Largest difference of a class's weight and of a kernel entry between G and M(G)."""
     small = h.minimal()
@@ -59,6 +68,13 @@ def has_one_optimum(h):
 @given(h=trees(15), seed=st.integers(0, 2**32))
 def test_on_trees(h, seed):
     h = with_duplicates(h, seed)
+    for difference in differences(h, 1.01):
+        assert difference < 1e-6
+
+
+@given(h=trees(15), seed=st.integers(0, 2**32))
+def test_on_trees_with_parallel_copies(h, seed):
+    h = with_parallel_copies(h.minimal(), seed)
     for difference in differences(h, 1.01):
         assert difference < 1e-6
 

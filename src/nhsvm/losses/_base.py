@@ -130,9 +130,12 @@ class Loss(ABC):
         return NodeLoss(rewards, 0.0)
 
     def _closure(self, label: Any) -> IntArray:
-        space = LabelSpace.for_labels(self.hierarchy, [label])
-        # not that space's hierarchy: it may have gained virtual leaves, which this loss does not know
-        return LabelSpace(self.hierarchy, multilabel=space.multilabel).closures([label]).indices
+        several = LabelSpace.for_labels(self.hierarchy, [label]).multilabel
+        if several and not len(label):
+            raise LabelError("a label set with no label in it")
+        # asked of this hierarchy: that of the space may have gained virtual leaves, which this loss does not know
+        leaves = np.array([self.hierarchy.leaf_position(one) for one in (label if several else [label])])
+        return np.unique(self.graph.leaf_ancestors.rows(leaves).indices)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.hierarchy!r})"

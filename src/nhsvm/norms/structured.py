@@ -63,7 +63,7 @@ def structured_shared_norm(
     -----
     The path needs 15 to 50 Newton steps, each a few sparse systems over the inner nodes: on one core about a second for
     5,000 nodes and 15 to 30 seconds for a tree of 50,000. On DAGs of that size the systems fill in, and a few columns
-    take some minutes; a ``tol`` of 1e-3 takes a third of that.
+    take some minutes; a ``tol`` of 1e-3 takes a third of that (``benchmarks/norms.py`` measures it).
 
     Examples
     --------
