@@ -156,3 +156,10 @@ def test_a_cycle(read):
 def test_nesting_beyond_the_parser(read):
     with pytest.raises(FileFormatError, match=r"h\.json: nested too deeply; give edges instead"):
         read("[" * 200_000)
+
+
+def test_children_that_become_the_same_number_are_refused(tmp_path):
+    file = tmp_path / "h.json"
+    file.write_text('{"1": 7, "01": 8}')
+    with pytest.raises(FileFormatError, match=r"h\.json: 1 stands twice"):
+        Hierarchy.read(file, label_type=int)

@@ -181,7 +181,7 @@ def _json(file: Path, stream: TextIO, label_type: type | None, allow_duplicates:
         raise FileFormatError(file, None, str(error)) from None
 
 
-def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _distinct(pairs: list[tuple[Any, Any]]) -> dict[Any, Any]:
     """A JSON object; Python would keep the last of two equal names and say nothing."""
     out = dict(pairs)
     if len(out) < len(pairs):
@@ -223,7 +223,8 @@ def _json_arrays(content: Any, label: ToLabel, allow_duplicates: bool) -> EdgeAr
             return edge_arrays(*_unnested(content, label), allow_duplicates=True)
         except HierarchyError as error:  # the file has no edges to count
             raise HierarchyError(error.problem) from None
-    return parent_arrays({label(c): _parents(p, label) for c, p in content.items()})
+    parents = _distinct([(label(c), _parents(p, label)) for c, p in content.items()])  # "1" and "01" may be one label
+    return parent_arrays(parents)
 
 
 def _edges_and_nodes(content: Mapping[str, Any]) -> tuple[list[Any], list[Any]]:
