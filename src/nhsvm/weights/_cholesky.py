@@ -2,8 +2,7 @@
 
 The matrices here couple nodes that share a leaf: a leaf meets only its ancestors, low nodes meet few others, nodes near
 the roots meet nearly everybody. So we eliminate, round by round, sets of nodes of low degree no two of which are
-coupled (the block to invert is diagonal, and the rest is one sparse product), and give what is left to LAPACK. On trees
-it never gets to a dense block of any size.
+coupled (the block to invert is diagonal, and the rest is one sparse product), and give what is left to LAPACK.
 """
 
 from __future__ import annotations
