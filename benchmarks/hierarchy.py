@@ -22,7 +22,7 @@ from rich.table import Table
 
 from nhsvm import Hierarchy, node_weights
 from nhsvm.losses import LOSSES, make_loss
-from nhsvm.weights import _interior
+from nhsvm.weights import _interior, _steep
 
 PAPER_NODES, PAPER_LEAVES = 50_312, 36_504
 
@@ -73,17 +73,17 @@ def peak_megabytes(run: Callable[[], Any]) -> float:
 
 
 class Proof:
-    """Remembers what the interior-point method proved last."""
+    """Remembers what an interior-point method proved last."""
 
     def __init__(self) -> None:
         self.solution: _interior.Solution | None = None
-        certified = _interior._certified
+        certified = _interior.certified
 
         def remember(*args: Any) -> _interior.Solution:
             self.solution = certified(*args)
             return self.solution
 
-        _interior._certified = remember
+        _interior.certified = _steep.certified = remember
 
     def text(self) -> str:
         if self.solution is None:

@@ -1,6 +1,6 @@
 """How often Eq. 6 on a random DAG cannot be solved with a proof, by ρ: 150 graphs with 8 sets of constraints each.
 
-python benchmarks/rho.py 2 10 16
+python benchmarks/rho.py 2 16 100 1000
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nhsvm import Hierarchy, node_weights
-from nhsvm.errors import NHSVMError, NotSolvedError, OptionError
+from nhsvm.errors import NHSVMError, OptionError
 from nhsvm.weights import Maxmin, Power
 from nhsvm.weights._directional import solve_constrained
 from nhsvm.weights._fold import tree_like
@@ -220,8 +220,8 @@ def test_no_hierarchy():
 
 @pytest.mark.parametrize("directional", [False, True])
 @pytest.mark.parametrize("total", [(1, 1), (1, 1.00001), (1, 1.01), (1, 1.5), (1, 1e6), (1, 1e300)])
-@pytest.mark.parametrize("rho", [1.001, 1.1, 5.0, 8.0, 10.0])
-def test_dags_are_solved_for_every_rho_up_to_10(rho, total, directional):
+@pytest.mark.parametrize("rho", [1.001, 1.1, 5.0, 8.0, 10.0, 16.0, 50.0, 100.0, 1000.0, 1e6])
+def test_dags_are_solved_for_every_rho(rho, total, directional):
     """Nothing is said by the assertions but feasibility: a gap that cannot be proved is an error."""
     for seed in range(8):
         h = random_hierarchy(12 + 2 * seed, seed, roots=1 + seed % 2, extra=1.0)
@@ -230,8 +230,3 @@ def test_dags_are_solved_for_every_rho_up_to_10(rho, total, directional):
         assert sums.min() >= 1 - 1e-8
         assert sums.max() <= total[1] + 1e-8
         assert alpha.max() <= 1 + 1e-8
-
-
-def test_what_cannot_be_proved_is_said_with_its_options():
-    with pytest.raises(NotSolvedError, match=r"Power\(rho=1000.*DAG, 28 nodes.*choose rho <= 10"):
-        node_weights(random_hierarchy(28, 18, extra=1.0), "power", rho=1000)

@@ -20,7 +20,10 @@ from nhsvm.hierarchy.graph import BoolArray, FloatArray, PtrArray
 _DENSE_SIZE = 300  # below this, LAPACK at once
 _DENSE_SHARE = 0.25  # of non-zeros, above which sparse products no longer pay
 _LARGEST_DENSE = 15_000  # 1.8 GB
-_NUDGE = 1e-14  # on a unit diagonal: keeps rounding from making a pivot negative, and the caller's refinement undoes it
+# Added to a unit diagonal, this keeps rounding from making a pivot negative, and the caller's refinement undoes it. The
+# less the better, since refinement is slow where the matrix itself is as small. Rounding grows with size.
+_NUDGE = 1e-17
+_LARGEST_NUDGE = 1e-14
 _WORTH_IT = 0.07  # part of the nodes that a round must eliminate to be worth while
 
 
@@ -107,9 +110,21 @@ def _solver_of_rest(H: sp.csr_array) -> Callable[[FloatArray], FloatArray]:
     if not (diagonal > 0).all():
         raise np.linalg.LinAlgError("a pivot is not positive")
     unit = 1 / np.sqrt(diagonal)
-    dense = H.toarray(order="F")
-    dense *= unit
-    dense *= unit[:, None]
-    dense[np.diag_indices(n)] += _NUDGE
-    factor = scipy.linalg.cho_factor(dense, lower=True, overwrite_a=True, check_finite=False)
+    factor = _dense_factor(H, unit)
     return lambda b: unit * scipy.linalg.cho_solve(factor, unit * b, check_finite=False)
+
+
+def _dense_factor(H: sp.csr_array, unit: FloatArray) -> tuple[FloatArray, bool]:
+    nudge = min(_NUDGE * len(unit), _LARGEST_NUDGE)
+    while True:
+        dense = H.toarray(order="F")
+        dense *= unit
+        dense *= unit[:, None]
+        dense[np.diag_indices(len(unit))] += nudge
+        try:
+            factor, lower = scipy.linalg.cho_factor(dense, lower=True, overwrite_a=True, check_finite=False)
+            return factor, lower
+        except np.linalg.LinAlgError:
+            if nudge >= _LARGEST_NUDGE:
+                raise
+            nudge = min(10 * nudge, _LARGEST_NUDGE)

@@ -7,7 +7,7 @@ import scipy.sparse as sp
 
 from nhsvm.hierarchy.graph import BoolArray, FloatArray, Graph, IntArray
 from nhsvm.weights._fold import paths_above, same_parents
-from nhsvm.weights._interior import minimise_powers
+from nhsvm.weights._powers import minimise_powers
 
 
 def even_tree(graph: Graph, out: BoolArray) -> FloatArray:
@@ -70,7 +70,7 @@ class _Edges:
         self.leaf_parent, self.leaf_child = column[parent[down]], row[child[down]]
 
 
-def _pick(columns: IntArray, n: int) -> sp.csr_array:
+def pick(columns: IntArray, n: int) -> sp.csr_array:
     """Rows that pick one variable each."""
     m = len(columns)
     return sp.csr_array((np.ones(m), columns, np.arange(m + 1)), shape=(m, n))
@@ -86,13 +86,13 @@ def _exact_sums(
     rows, f, w = [-paths], [np.ones(m)], [np.full(m, -1.0)]
     if edges is not None:
         rows += [
-            _pick(edges.inner_child, n) - _pick(edges.inner_parent, n),
-            -paths[edges.leaf_child] - _pick(edges.leaf_parent, n),
+            pick(edges.inner_child, n) - pick(edges.inner_parent, n),
+            -paths[edges.leaf_child] - pick(edges.leaf_parent, n),
         ]
         f += [np.zeros(len(edges.inner_child)), np.ones(len(edges.leaf_child))]
         w += [_shares(edges.inner_child), np.full(len(edges.leaf_child), -0.5)]
-    cost = np.concatenate([np.ones(n), count, np.zeros(sum(map(len, f[1:])))])
-    found = minimise_powers(cost, rho, sp.vstack(rows).tocsr(), np.concatenate(f), start, np.concatenate(w))
+    log_c = np.concatenate([np.zeros(n), np.log(count), np.full(sum(map(len, f[1:])), -np.inf)])
+    found = minimise_powers(log_c, rho, sp.vstack(rows).tocsr(), np.concatenate(f), start, np.concatenate(w))
     return found.y[:n], found.y[n : n + m]
 
 
@@ -112,11 +112,11 @@ def _sums_in_range(
     if edges is not None:
         child = np.concatenate([edges.inner_child, n + edges.leaf_child])
         parent = np.concatenate([edges.inner_parent, edges.leaf_parent])
-        rows.append(_pick(child, n + m) - _pick(parent, n + m))
+        rows.append(pick(child, n + m) - pick(parent, n + m))
         f.append(np.zeros(len(child)))
         w.append(_shares(child))
-    cost = np.concatenate([np.ones(n), count, np.zeros(sum(map(len, f)))])
-    found = minimise_powers(cost, rho, sp.vstack(rows).tocsr(), np.concatenate(f), x, np.concatenate(w))
+    log_c = np.concatenate([np.zeros(n), np.log(count), np.full(sum(map(len, f)), -np.inf)])
+    found = minimise_powers(log_c, rho, sp.vstack(rows).tocsr(), np.concatenate(f), x, np.concatenate(w))
     return found.y[:n], found.y[n : n + m]
 
 

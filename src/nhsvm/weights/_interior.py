@@ -16,23 +16,26 @@ search. That matters for ρ near 1, where a weight of 1e-12 still has a sizeable
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import NamedTuple, Protocol
 
 import numpy as np
 import scipy.sparse as sp
 
 from nhsvm.errors import NotSolvedError
-from nhsvm.hierarchy.graph import FloatArray
+from nhsvm.hierarchy.graph import FloatArray, PtrArray
 from nhsvm.weights._cholesky import factorise
 
 _AIM = 1e-13  # relative gap to stop at
 _ACCEPT = 1e-8  # relative gap that must be proved, divided by the degree of the costs
 _PATIENCE = 2  # steps without a smaller gap, once it is small enough
 _CENTRAL = 1e-3  # the smallest y·z may be this part of their mean
-_STEEP = 8.0  # powers above this need a better start
 _MOST_STEPS = 200
 _REFINEMENTS = 2  # of every Newton solve
+
+System = Callable[[FloatArray], Callable[[FloatArray], FloatArray]]  # d ↦ (b ↦ x with (I Fᵀ) diag(d) (I; F) x = b)
 
 
 class Costs(Protocol):
@@ -56,18 +59,23 @@ class Powers:
     c: FloatArray
     rho: float
 
+    @cached_property
+    def priced(self) -> PtrArray:
+        """Where c > 0: powers take time, and constraints are many."""
+        return np.flatnonzero(self.c)
+
     @property
     def degree(self) -> float:
         return self.rho
 
     def value(self, y: FloatArray) -> FloatArray:
-        return self.c * y**self.rho
+        return self._powers(1.0, y, self.rho)
 
     def slope(self, y: FloatArray) -> FloatArray:
-        return self.rho * self.c * y ** (self.rho - 1)
+        return self._powers(self.rho, y, self.rho - 1)
 
     def curvature(self, y: FloatArray) -> FloatArray:
-        return self.rho * (self.rho - 1) * self.c * y ** (self.rho - 2)
+        return self._powers(self.rho * (self.rho - 1), y, self.rho - 2)
 
     def conjugate(self, w: FloatArray) -> FloatArray:
         out = np.where(w > 0, np.inf, 0.0)
@@ -75,6 +83,11 @@ class Powers:
         with np.errstate(over="ignore"):
             exponent = self.rho / (self.rho - 1)
             out[k] = self.c[k] * (self.rho - 1) * np.exp(exponent * np.log(w[k] / (self.rho * self.c[k])))
+        return out
+
+    def _powers(self, factor: float, y: FloatArray, exponent: float) -> FloatArray:
+        out = np.zeros(len(y))
+        out[self.priced] = factor * self.c[self.priced] * y[self.priced] ** exponent
         return out
 
 
@@ -110,7 +123,14 @@ class Solution(NamedTuple):
     n_steps: int
 
 
-def minimise(costs: Costs, F: sp.csr_array, f: FloatArray, x: FloatArray, w_rest: FloatArray) -> Solution:
+def minimise(
+    costs: Costs,
+    F: sp.csr_array,
+    f: FloatArray,
+    x: FloatArray,
+    w_rest: FloatArray,
+    system: System | None = None,
+) -> Solution:
     """Solve the problem above.
 
     Parameters
@@ -122,6 +142,8 @@ def minimise(costs: Costs, F: sp.csr_array, f: FloatArray, x: FloatArray, w_rest
         Start with all forms positive.
     w_rest : array
         Multipliers of the rows of ``F`` to start from, with φ'(y) − w > 0 for all forms.
+    system : function
+        From a weight d for every form to a solver of Newton systems; by default sparse Cholesky.
 
     Raises
     ------
@@ -131,6 +153,7 @@ def minimise(costs: Costs, F: sp.csr_array, f: FloatArray, x: FloatArray, w_rest
     n = len(x)
     F = sp.csr_array(F)
     FT = sp.csr_array(F.T)
+    system = system or partial(sparse_system, F, FT)
     y = np.concatenate([x, F @ x + f])
     w = np.concatenate([-(FT @ w_rest), w_rest])
     best, best_gap, best_step, step = (y, w), np.inf, 0, 0
@@ -145,41 +168,32 @@ def minimise(costs: Costs, F: sp.csr_array, f: FloatArray, x: FloatArray, w_rest
         if stuck or gap <= _AIM * value:
             break
         try:
-            dy, dw, length = _step(costs, F, FT, n, y, w, z)
+            dy, dw, length = _step(costs, system, F, FT, y, w, z)
         except np.linalg.LinAlgError:
             break
         if length == 0:
             break
         y, w = y + length * dy, w + length * dw
     y, w = best
-    drift = float(np.abs(y[n:] - (F @ y[:n] + f)).max(initial=0.0))
-    return _certified(costs, FT, n, y, w, step, drift)
+    w = np.concatenate([-(FT @ w[n:]), w[n:]])  # feasible to the last bit
+    value = float(costs.value(y).sum())
+    gap = float((costs.value(y) + costs.conjugate(w) - w * y).sum())
+    return certified(y, F @ y[:n] + f, value, gap, gap / (costs.degree * value), step)
 
 
-def minimise_powers(
-    c: FloatArray, rho: float, F: sp.csr_array, f: FloatArray, x: FloatArray, w_rest: FloatArray
-) -> Solution:
-    """Solve the problem for φ(y) = c·y^ρ; ``x`` and ``w_rest`` are as for :func:`minimise`, with w ≤ 0.
-
-    For large ρ, costs shrink by many orders of magnitude on the way from the start to the optimum, and Newton steps
-    are good for relative changes of 1/ρ only. So we come from ρ/2, and measure in units of its largest weight.
-    """
-    if rho <= _STEEP:
-        return minimise(Powers(c, rho), F, f, x, w_rest)
-    y = minimise_powers(c, rho / 2, F, f, x, w_rest).y
-    unit = float(y[c > 0].max())
-    share = 0.5 / rho  # away from the boundary, but not so far as to multiply costs
-    near = (1 - share) * y[: len(x)] + share * x
-    found = minimise(Powers(c, rho), F, f / unit, near / unit, w_rest)
-    return Solution(unit * found.y, unit**rho * found.value, unit**rho * found.gap, found.n_steps)
+def sparse_system(F: sp.csr_array, FT: sp.csr_array, d: FloatArray) -> Callable[[FloatArray], FloatArray]:
+    """The Newton system for given d, by sparse Cholesky."""
+    n = F.shape[1]
+    return factorise((sp.diags_array(d[:n]) + FT @ sp.diags_array(d[n:]) @ F).tocsr())
 
 
 def _step(
-    costs: Costs, F: sp.csr_array, FT: sp.csr_array, n: int, y: FloatArray, w: FloatArray, z: FloatArray
+    costs: Costs, system: System, F: sp.csr_array, FT: sp.csr_array, y: FloatArray, w: FloatArray, z: FloatArray
 ) -> tuple[FloatArray, FloatArray, float]:
     """One predictor-corrector step: a first solve tells how far the way to zero is open, a second one goes."""
+    n = F.shape[1]
     d = costs.curvature(y) + z / y
-    solve = factorise((sp.diags_array(d[:n]) + FT @ sp.diags_array(d[n:]) @ F).tocsr())
+    solve = system(d)
 
     def newton(target: FloatArray | float) -> tuple[FloatArray, FloatArray]:
         """The step to y z = target, linearised, inside the feasible sets."""
@@ -226,14 +240,9 @@ def _length(
     return 0.0
 
 
-def _certified(
-    costs: Costs, FT: sp.csr_array, n: int, y: FloatArray, w: FloatArray, n_steps: int, drift: float
-) -> Solution:
-    """Measure the gap with multipliers that are feasible to the last bit; ``drift`` is by how much y is not."""
-    w = np.concatenate([-(FT @ w[n:]), w[n:]])
-    value = float(costs.value(y).sum())
-    gap = float((costs.value(y) + costs.conjugate(w) - w * y).sum())
-    relative = gap / (costs.degree * value)
+def certified(y: FloatArray, rest: FloatArray, value: float, gap: float, relative: float, n_steps: int) -> Solution:
+    """A solution, if its gap in units of y is ``relative`` at the most and its last forms are what they should be."""
+    drift = float(np.abs(y[len(y) - len(rest) :] - rest).max(initial=0.0))
     if not (relative <= _ACCEPT and drift <= _ACCEPT):
         raise NotSolvedError(
             f"the node weights could not be computed: after {n_steps} steps the relative duality gap is "
