@@ -1,0 +1,91 @@
+"""Labels as sets of columns of U: the nodes that carry weight, and the path of every leaf among them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from nhsvm.hierarchy.graph import BoolArray, FloatArray, Graph, IntArray, PtrArray, Ragged
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """The nodes with α_n > 0, which are the columns of U; a node without weight has U_n = 0 and needs none.
+
+    Attributes
+    ----------
+    nodes : array of n_columns
+        Node number of every column, ascending, so parents come first.
+    alpha : array of n_columns
+        Their weights.
+    paths : Ragged
+        For every leaf, the columns of Ā(l), ascending.
+    parent : array of n_columns
+        On a tree, the column next above, or −1; empty on a DAG, where sums over ancestors do not nest.
+    leaf_column : array of n_leaves
+        On a tree, the last column on a leaf's path, or −1; empty on a DAG.
+    """
+
+    nodes: IntArray
+    alpha: FloatArray
+    paths: Ragged
+    parent: IntArray
+    leaf_column: IntArray
+
+    @property
+    def n_columns(self) -> int:
+        return len(self.nodes)
+
+    @property
+    def n_leaves(self) -> int:
+        return len(self.paths.indptr) - 1
+
+    @cached_property
+    def nests(self) -> bool:
+        """A tree where every leaf has a column that no other leaf has: block steps are then exact."""
+        last = self.leaf_column
+        return (
+            len(last) > 0
+            and bool((last >= 0).all())
+            and len(np.unique(last)) == len(last)
+            and not self._inner[last].any()
+        )
+
+    @cached_property
+    def _inner(self) -> BoolArray:
+        inner = np.zeros(self.n_columns, dtype=bool)
+        inner[self.parent[self.parent >= 0]] = True
+        return inner
+
+    @cached_property
+    def longest(self) -> int:
+        """Columns on the longest path."""
+        return int(self.paths.sizes().max())
+
+
+def make_columns(graph: Graph, node_weights: FloatArray) -> Columns:
+    """The columns of a hierarchy under weights α."""
+    carries = node_weights > 0
+    nodes = np.flatnonzero(carries).astype(np.int32)
+    position = np.cumsum(carries, dtype=np.int64).astype(np.int32) - 1
+    up = graph.leaf_ancestors
+    kept = carries[up.indices]
+    indptr: PtrArray = np.concatenate([[0], np.cumsum(kept)])[up.indptr].astype(np.int64)
+    paths = Ragged(indptr, position[up.indices[kept]].astype(np.int32))
+    empty = np.zeros(0, dtype=np.int32)
+    parent, leaf_column = (empty, empty) if not graph.is_tree else _nearest(graph, carries, position, nodes)
+    return Columns(nodes, node_weights[nodes].astype(np.float64), paths, parent, leaf_column)
+
+
+def _nearest(graph: Graph, carries: np.ndarray, position: IntArray, nodes: IntArray) -> tuple[IntArray, IntArray]:
+    """On a tree: the column of the nearest node with weight, strictly above each column, and at or above each leaf."""
+    at = np.full(graph.n_nodes, -1, dtype=np.int32)  # at or above
+    above = np.full(graph.n_nodes, -1, dtype=np.int32)
+    for level in graph.levels():
+        here = np.arange(level.start, level.stop)
+        if level.start:
+            above[here] = at[graph.parents.rows(here).indices]
+        at[here] = np.where(carries[here], position[here], above[here])
+    return above[nodes], at[graph.leaves]

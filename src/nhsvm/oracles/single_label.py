@@ -1,0 +1,227 @@
+"""The most violating labels of a sample with one label (Eq. 18 over Y_s): every leaf, exactly."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from nhsvm._jit import kernel
+from nhsvm.columns import Columns
+from nhsvm.hierarchy.graph import FloatArray, IntArray, PtrArray
+from nhsvm.losses import Loss
+from nhsvm.oracles.proposals import Proposals
+
+Floats = npt.NDArray[Any]
+_TABLE = 2**24  # numbers in the table of all losses, 128 MB: 4,096 leaves; beyond, rows are made batch by batch
+
+
+class SingleLabel:
+    """Loss-augmented argmax over the leaves (Eq. 18), for trees and DAGs and any loss.
+
+    Parameters
+    ----------
+    columns : Columns
+    loss : Loss
+        Δ. With ``normalized``, the norm ‖∧̃(y) − ∧̃(y_i)‖ that differences are divided by (Eq. 13).
+    normalized : bool
+        Eq. 13 instead of Eq. 10.
+
+    Notes
+    -----
+    On a tree the scores of all leaves are one top-down pass, O(M); on a DAG a sum over each leaf's ancestors.
+    """
+
+    def __init__(self, columns: Columns, loss: Loss, normalized: bool = False) -> None:
+        self.columns = columns
+        self.loss = loss
+        self.normalized = normalized
+        n = columns.n_leaves
+        self._table: Floats | None = loss.to_leaves(np.arange(n)) if n * n <= _TABLE else None
+
+    def loss_rows(self, leaves: IntArray) -> tuple[Floats, IntArray]:
+        """Rows of losses and, for each of ``leaves``, which row is Δ(·, leaf)."""
+        if self._table is not None:
+            return self._table, leaves
+        distinct, row = np.unique(leaves, return_inverse=True)
+        return self.loss.to_leaves(distinct), row.astype(np.int32)
+
+    def slacks(self, node_scores: Floats, leaves: IntArray, slack: FloatArray, best: IntArray) -> None:
+        """max_y of the loss-augmented difference to the true leaf, and the leaf with the highest score."""
+        c = self.columns
+        rows, which = self.loss_rows(leaves)
+        _slacks_kernel(
+            node_scores, c.parent, c.leaf_column, *c.paths, leaves, rows, which, self.normalized, slack, best
+        )
+
+    def propose(
+        self,
+        node_scores: Floats,
+        leaves: IntArray,
+        costs: FloatArray,
+        loss_rows: tuple[FloatArray, IntArray],
+        planes: tuple[PtrArray, IntArray, IntArray, FloatArray],
+        n_new: int,
+        tolerance: float,
+        out: Proposals,
+    ) -> None:
+        """The planes each sample has, followed by up to ``n_new`` others that are more violating than its least one.
+
+        Parameters
+        ----------
+        node_scores : array of (batch, n_columns)
+        leaves, costs : arrays of batch
+            True leaf and C_i.
+        loss_rows : see :meth:`loss_rows`
+        planes : (start, count, leaf, weight)
+            The planes of sample t are ``leaf[start[t]:start[t] + count[t]]``, with dual variables ``weight``.
+        n_new : int
+        out : Proposals
+            Filled.
+        """
+        c = self.columns
+        _propose_kernel(
+            node_scores, c.parent, c.leaf_column, *c.paths, leaves, costs, *loss_rows, self.normalized, *planes,
+            n_new, tolerance, *out,
+        )  # fmt: skip
+
+
+def leaf_scores(columns: Columns, node_scores: Floats, out: Floats) -> None:
+    """γ(x, l) = Σ_{n∈Ā(l)} U_n·x for every sample (row) and every leaf l (Eq. 1), from the scores of the columns."""
+    _leaf_scores_kernel(node_scores, columns.parent, columns.leaf_column, *columns.paths, out)
+
+
+def best_leaves(columns: Columns, node_scores: Floats, out: IntArray) -> None:
+    """The leaf with the highest score of every sample; the first of equals."""
+    _best_leaves_kernel(node_scores, columns.parent, columns.leaf_column, *columns.paths, out)
+
+
+@kernel
+def _leaf_sums(s, parent, leaf_column, ptr, idx, v):
+    """Scores of all leaves from those of all columns; on a tree ``s`` is overwritten by the sums from the root."""
+    n_leaves = v.shape[0]
+    if leaf_column.shape[0] > 0:
+        for n in range(s.shape[0]):
+            p = parent[n]
+            if p >= 0:
+                s[n] += s[p]
+        for k in range(n_leaves):
+            v[k] = s[leaf_column[k]] if leaf_column[k] >= 0 else 0.0
+    else:
+        for k in range(n_leaves):
+            total = s.dtype.type(0)
+            for e in range(ptr[k], ptr[k + 1]):
+                total += s[idx[e]]
+            v[k] = total
+
+
+@kernel
+def _leaf_scores_kernel(scores, parent, leaf_column, ptr, idx, out):
+    s = np.empty(scores.shape[1], scores.dtype)
+    for t in range(scores.shape[0]):
+        s[:] = scores[t]
+        _leaf_sums(s, parent, leaf_column, ptr, idx, out[t])
+
+
+@kernel
+def _best_leaves_kernel(scores, parent, leaf_column, ptr, idx, out):
+    s = np.empty(scores.shape[1], scores.dtype)
+    v = np.empty(ptr.shape[0] - 1, scores.dtype)
+    for t in range(scores.shape[0]):
+        s[:] = scores[t]
+        _leaf_sums(s, parent, leaf_column, ptr, idx, v)
+        best = 0
+        for k in range(v.shape[0]):
+            if v[k] > v[best]:
+                best = k
+        out[t] = best
+
+
+@kernel
+def _values(v, y, delta, normalized):
+    """Turn leaf scores into loss-augmented differences, in place; 0 for the true leaf. Returns the best-scored leaf."""
+    n = v.shape[0]
+    best = 0
+    for k in range(n):
+        if v[k] > v[best]:
+            best = k
+    own = v[y]
+    if normalized:
+        for k in range(n):
+            if delta[k] > 0:
+                v[k] = 1.0 + (v[k] - own) / delta[k]
+            else:  # the same vector as the true label: no direction to separate them, no margin to ask for, no plane
+                v[k] = -1e30
+    else:
+        for k in range(n):
+            v[k] += delta[k] - own
+    v[y] = 0.0
+    return best
+
+
+@kernel
+def _slacks_kernel(scores, parent, leaf_column, ptr, idx, leaves, loss, which, normalized, slack, best):
+    s = np.empty(scores.shape[1])
+    v = np.empty(ptr.shape[0] - 1)
+    for t in range(scores.shape[0]):
+        s[:] = scores[t]
+        _leaf_sums(s, parent, leaf_column, ptr, idx, v)
+        best[t] = _values(v, leaves[t], loss[which[t]], normalized)
+        top = 0.0
+        for k in range(v.shape[0]):
+            top = max(top, v[k])
+        slack[t] = top
+
+
+@kernel
+def _propose_kernel(
+    scores, parent, leaf_column, ptr, idx, leaves, costs, loss, which, normalized,
+    start, count, plane_leaf, plane_weight, n_new, tolerance, leaf, weight, value, delta, scale, size, slack, best,
+):  # fmt: skip
+    v = np.empty(ptr.shape[0] - 1, scores.dtype)
+    n = v.shape[0]
+    for t in range(scores.shape[0]):
+        _leaf_sums(scores[t], parent, leaf_column, ptr, idx, v)
+        y = leaves[t]
+        best[t] = _values(v, y, loss[which[t]], normalized)
+        m = count[t]
+        mean = 0.0
+        for k in range(m):
+            at = start[t] + k
+            leaf[t, k] = plane_leaf[at]
+            weight[t, k] = plane_weight[at]
+            value[t, k] = v[plane_leaf[at]]
+            mean += plane_weight[at] * value[t, k]
+        top = 0.0
+        for k in range(m):
+            top = max(top, value[t, k])
+            v[leaf[t, k]] = -1e30  # not new
+        v[y] = -1e30
+        # the n_new largest values above the mean of those in use, which the step is about to make equal; sorted, and
+        # equal values keep the order of the leaves
+        end = m
+        bar = v.dtype.type(mean / costs[t] + tolerance)
+        for k in range(n):
+            if v[k] > bar:
+                x = v[k]
+                at = end if end < m + n_new else end - 1
+                while at > m and value[t, at - 1] < x:
+                    value[t, at] = value[t, at - 1]
+                    leaf[t, at] = leaf[t, at - 1]
+                    at -= 1
+                value[t, at] = x
+                leaf[t, at] = k
+                if end < m + n_new:
+                    end += 1
+                if end == m + n_new:
+                    bar = v.dtype.type(value[t, end - 1])
+        for k in range(m, end):
+            weight[t, k] = 0.0
+            top = max(top, value[t, k])
+        for k in range(end):
+            d = loss[which[t], leaf[t, k]]
+            delta[t, k] = 1.0 if normalized else d
+            scale[t, k] = 1.0 / d if normalized else 1.0
+        size[t] = end
+        slack[t] = top

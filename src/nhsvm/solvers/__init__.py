@@ -1,0 +1,12 @@
+"""Solvers: minimise the objective over U, one method a file."""
+
+from __future__ import annotations
+
+from nhsvm.solvers._problem import Problem, Solution, prepare
+from nhsvm.solvers.dual import Dual
+from nhsvm.solvers.sgd import Sgd
+
+SOLVERS = {"dual": Dual, "sgd": Sgd}
+"""Every solver by its name, which is its file's."""
+
+__all__ = ["SOLVERS", "Dual", "Problem", "Sgd", "Solution", "prepare"]

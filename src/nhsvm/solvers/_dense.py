@@ -1,0 +1,178 @@
+"""Weights of dense samples: one row a column of U; products go through BLAS."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from nhsvm._jit import kernel
+from nhsvm.columns import Columns
+from nhsvm.hierarchy.graph import FloatArray, IntArray, PtrArray
+from nhsvm.solvers._block import cached_kernel
+from nhsvm.solvers._planes import Planes
+from nhsvm.solvers._threads import Team
+from nhsvm.solvers._updates import Updates
+
+_VECTOR = 4  # time of a product of two vectors, in units of one in a product of matrices
+_OVERHEAD = 100  # time of a batch spent beside these products, in the same unit
+_NONE = np.zeros(0, dtype=np.int32)  # dense samples need no lists of features
+_CHUNK = 1024  # samples that are turned into double precision at a time
+
+
+class DenseWeights:
+    """Samples as a C-ordered array and the weights U of every column (node), a row each.
+
+    Parameters
+    ----------
+    X : array of (n_samples, n_features)
+        float32 or float64, which is the precision of the weights too.
+    values : array of (n_columns, n_features + 1)
+        U; the last entry of a row belongs to the constant feature.
+    bias : float
+        Value of the constant feature, 0 for none.
+    """
+
+    def __init__(self, X: npt.NDArray[Any], values: npt.NDArray[Any], bias: float) -> None:
+        self.X = X
+        self.bias = float(bias)
+        self.n_samples, self.n_features = X.shape
+        self.values = values
+
+    @classmethod
+    def zeros(cls, X: npt.NDArray[Any], n_columns: int, bias: float) -> DenseWeights:
+        return cls(X, np.zeros((n_columns, X.shape[1] + 1), dtype=X.dtype), bias)
+
+    @property
+    def n_columns(self) -> int:
+        return int(self.values.shape[0])
+
+    @cached_property
+    def squared_norms(self) -> FloatArray:
+        """‖x_i‖² of every sample, the constant feature included."""
+        squares: FloatArray = np.einsum("ij,ij->i", self.X, self.X, dtype=np.float64)
+        return squares + self.bias**2
+
+    def coef(self) -> npt.NDArray[Any]:
+        """U as (n_columns, n_features), a view."""
+        return self.values[:, :-1]
+
+    def intercept(self) -> npt.NDArray[Any]:
+        """What the constant feature adds to the score of every column."""
+        scaled: npt.NDArray[Any] = self.values[:, -1] * self.values.dtype.type(self.bias)
+        return scaled
+
+    def double(self) -> DenseWeights:
+        """The same in double precision; weights start at zero."""
+        return DenseWeights.zeros(self.X.astype(np.float64), self.n_columns, self.bias)
+
+    def scores(self, rows: npt.NDArray[np.int64], out: npt.NDArray[Any]) -> None:
+        """``out[t] = U x`` for the samples ``rows``; summed in the precision of ``out``."""
+        for lo in range(0, len(rows), _CHUNK):
+            part = self.X[rows[lo : lo + _CHUNK]].astype(out.dtype, copy=False)
+            np.matmul(part, self.coef().T.astype(out.dtype, copy=False), out=out[lo : lo + _CHUNK])
+        out += self.intercept()
+
+    def batch(self, rows: npt.NDArray[np.int64]) -> DenseBatch:
+        """Samples that are scored, and then change the weights, together."""
+        return DenseBatch(self, rows)
+
+    def cheap(self, planes: Planes, columns: Columns) -> bool:
+        """Whether the products of planes in use are much less work than those of all columns."""
+        if not planes.n_planes:  # the first labels of all samples would be the same
+            return False
+        used = columns.paths.sizes()[planes.leaf[planes.flat()[1]]].sum() + self.n_samples
+        return bool(_VECTOR * used < self.n_samples * (self.n_columns + _OVERHEAD))
+
+    def cached_pass(
+        self,
+        samples: PtrArray,
+        leaves: IntArray,
+        costs: FloatArray,
+        pool: tuple[Any, ...],
+        columns: Columns,
+        unscaled: bool,
+        tolerance: float,
+        gaps: FloatArray,
+    ) -> float:
+        """Block steps over the planes in use, one sample after the other; returns the gain of the dual."""
+        return float(
+            cached_kernel(
+                samples, leaves, costs, self.squared_norms, *pool, _NONE, _NONE, self.X, self.bias, self.values,
+                *columns.paths, columns.alpha, columns.nests and unscaled, tolerance, gaps,
+            )
+        )  # fmt: skip
+
+    def rebuild(self, updates: Updates, team: Team) -> tuple[FloatArray, FloatArray]:
+        """U_n = Σ_t coefficient · x_t from nothing, in double precision, over all samples.
+
+        Returns
+        -------
+        exact, stored : arrays of n_columns
+            ‖U_n‖² of the sums, and of the sums as stored, which differ when the weights are float32.
+        """
+        indptr, columns, values = updates
+        table = sp.csr_array((values, columns, indptr), shape=(self.n_samples, self.n_columns))
+        total = np.zeros(self.values.shape)
+        for lo in range(0, self.n_samples, _CHUNK):
+            part = table[lo : lo + _CHUNK].T
+            total[:, :-1] += part @ self.X[lo : lo + _CHUNK].astype(np.float64)
+        total[:, -1] = self.bias * (table.T @ np.ones(self.n_samples))
+        self.values[:] = total
+        stored = self.values.astype(np.float64)
+        return np.einsum("ij,ij->i", total, total), np.einsum("ij,ij->i", stored, stored)
+
+
+class DenseBatch:
+    """Some samples, copied next to each other.
+
+    Parameters
+    ----------
+    weights : DenseWeights
+    rows : array of sample numbers
+    """
+
+    def __init__(self, weights: DenseWeights, rows: npt.NDArray[np.int64]) -> None:
+        self.weights = weights
+        self.X = weights.X[rows]
+        # one product for the whole batch, so that its bits do not depend on how threads share the rest
+        self._scores = self.X @ weights.coef().T
+        self._scores += weights.intercept()
+
+    def scores(self, lo: int, hi: int, out: npt.NDArray[Any]) -> None:
+        """``out[lo:hi] = U x`` for the samples ``lo:hi`` of the batch."""
+        out[lo:hi] = self._scores[lo:hi]
+
+    def gram(self, team: Team) -> npt.NDArray[Any]:
+        """Inner products of the samples."""
+        out: npt.NDArray[Any] = self.X @ self.X.T
+        out += self.weights.bias**2
+        return out
+
+    def apply(self, updates: Updates, team: Team) -> None:
+        """U_n += coefficient · x_t for every update (t, n, coefficient); threads share the features."""
+        values, n_features = self.weights.values, self.weights.n_features
+        team.split(n_features, lambda lo, hi: _apply_kernel(lo, hi, self.X, *updates, values))
+        if self.weights.bias:
+            _apply_bias_kernel(self.weights.bias, *updates, values)
+
+
+@kernel
+def _apply_kernel(lo, hi, X, ptr, columns, coefficients, values):
+    for t in range(X.shape[0]):
+        x = X[t]
+        for k in range(ptr[t], ptr[t + 1]):
+            row = values[columns[k]]
+            c = values.dtype.type(coefficients[k])
+            for f in range(lo, hi):
+                row[f] += c * x[f]
+
+
+@kernel
+def _apply_bias_kernel(bias, ptr, columns, coefficients, values):
+    last = values.shape[1] - 1
+    for k in range(ptr[ptr.shape[0] - 1]):
+        values[columns[k], last] += bias * coefficients[k]

@@ -1,0 +1,118 @@
+"""What a solver is given, and what it gives back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from nhsvm.columns import Columns
+from nhsvm.hierarchy.graph import FloatArray, IntArray, PtrArray
+from nhsvm.objective import Certificate
+from nhsvm.solvers._dense import DenseWeights
+from nhsvm.solvers._planes import Planes
+from nhsvm.solvers._sparse import SparseWeights, csr
+
+Weights = SparseWeights | DenseWeights
+Record = dict[str, Any]
+Callback = Callable[[Record], Any]
+
+
+class Oracle(Protocol):
+    """What a solver asks about labels; see :class:`nhsvm.oracles.SingleLabel`."""
+
+    normalized: bool
+
+    def loss_rows(self, leaves: IntArray) -> tuple[FloatArray, IntArray]: ...
+
+    def slacks(self, node_scores: Any, leaves: IntArray, slack: FloatArray, best: IntArray) -> None: ...
+
+    def propose(
+        self,
+        node_scores: Any,
+        leaves: IntArray,
+        costs: FloatArray,
+        loss_rows: tuple[FloatArray, IntArray],
+        planes: tuple[PtrArray, IntArray, IntArray, FloatArray],
+        n_new: int,
+        tolerance: float,
+        out: Any,
+    ) -> None: ...
+
+
+@dataclass(frozen=True)
+class Problem:
+    """min_U ½ Σ_n ‖U_n‖²/α_n + Σ_i C_i ξ_i(U); see :mod:`nhsvm.objective`.
+
+    Attributes
+    ----------
+    X : csr_array or array
+        As :func:`prepare` makes it.
+    leaves : array of n_samples
+        True leaf of every sample.
+    costs : array of n_samples
+        C_i ≥ 0.
+    columns : Columns
+    oracle : Oracle
+    bias : float
+        Value of the constant feature, 0 for none.
+    """
+
+    X: Any
+    leaves: IntArray
+    costs: FloatArray
+    columns: Columns
+    oracle: Oracle
+    bias: float = 1.0
+
+    @property
+    def n_samples(self) -> int:
+        return len(self.leaves)
+
+    def weights(self) -> Weights:
+        """Weights of zero for these samples."""
+        kind = SparseWeights if sp.issparse(self.X) else DenseWeights
+        return kind.zeros(self.X, self.columns.n_columns, self.bias)
+
+
+@dataclass
+class Solution:
+    """A model with its proof.
+
+    Attributes
+    ----------
+    weights : Weights
+        U.
+    certificate : Certificate
+        Primal and dual value; the dual of a method without one is 0, a bound that always holds.
+    history : list of dicts
+        One a pass; ``certified`` says whether its values are exact or estimates made on the way.
+    converged, interrupted : bool
+    planes : Planes or None
+        Dual variables, for a warm start.
+    """
+
+    weights: Weights
+    certificate: Certificate
+    history: list[Record] = field(default_factory=list)
+    converged: bool = False
+    interrupted: bool = False
+    planes: Planes | None = None
+
+
+def prepare(X: Any, dtype: npt.DTypeLike) -> Any:
+    """Samples in the one form that kernels are compiled for; what already has it is not copied.
+
+    Sparse: CSR without duplicates, sorted, int64 row pointers and int32 indices. Dense: C order.
+    """
+    if not sp.issparse(X):
+        return np.ascontiguousarray(X, dtype=dtype)
+    X = sp.csr_array(X)
+    if not X.has_canonical_format:
+        X = X.copy()  # never the caller's own arrays
+        X.sum_duplicates()
+    return csr(X.data.astype(dtype, copy=False), X.indices, X.indptr, X.shape)

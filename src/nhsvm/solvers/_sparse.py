@@ -1,0 +1,389 @@
+"""Weights of sparse samples: one row a feature, so that a document's scores are a sum of contiguous rows."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from nhsvm._jit import kernel, prefetch
+from nhsvm.columns import Columns
+from nhsvm.hierarchy.graph import FloatArray, IntArray, PtrArray
+from nhsvm.solvers._block import cached_kernel
+from nhsvm.solvers._planes import Planes
+from nhsvm.solvers._threads import Team
+from nhsvm.solvers._updates import Updates
+
+_BLOCK = 2**20  # numbers in the double-precision buffer of one block of features
+_CACHE = 2**25  # bytes of weights that a processor's cache is taken to hold
+_NEAR, _FAR = 8, 128  # time of one weight read out of order, in units of one in order: from the cache, from memory
+_OVERHEAD = 100  # time of a batch spent beside reading weights, in the same unit and a feature
+_HEAVY = 0.08  # share of a batch's samples above which a feature goes into the dense panel of the inner products
+
+
+class SparseWeights:
+    """Samples in CSR form and the weights U of every column (node), stored feature-major.
+
+    Parameters
+    ----------
+    X : csr_array
+        Sorted, without duplicates; float32 or float64, which is the precision of the weights too.
+    values : array of (n_features + 1, n_columns)
+        U; the last row belongs to the constant feature.
+    bias : float
+        Value of the constant feature, 0 for none.
+    """
+
+    def __init__(self, X: sp.csr_array, values: npt.NDArray[Any], bias: float) -> None:
+        self.indptr, self.indices, self.data = X.indptr, X.indices, X.data
+        self.bias = float(bias)
+        self.n_samples, self.n_features = X.shape
+        self.values = values
+
+    @classmethod
+    def zeros(cls, X: sp.csr_array, n_columns: int, bias: float) -> SparseWeights:
+        return cls(X, np.zeros((X.shape[1] + 1, n_columns), dtype=X.dtype), bias)
+
+    @property
+    def n_columns(self) -> int:
+        return int(self.values.shape[1])
+
+    @cached_property
+    def squared_norms(self) -> FloatArray:
+        """‖x_i‖² of every sample, the constant feature included."""
+        out = np.empty(self.n_samples)
+        _squared_norms_kernel(self.indptr, self.data, self.bias, out)
+        return out
+
+    @cached_property
+    def scratch(self) -> IntArray:
+        """A zero for every feature, for the lists of a batch."""
+        return np.zeros(self.n_features, dtype=np.int32)
+
+    def coef(self) -> npt.NDArray[Any]:
+        """U as (n_columns, n_features), a view."""
+        return self.values[:-1].T
+
+    def intercept(self) -> npt.NDArray[Any]:
+        """What the constant feature adds to the score of every column."""
+        scaled: npt.NDArray[Any] = self.values[-1] * self.values.dtype.type(self.bias)
+        return scaled
+
+    def double(self) -> SparseWeights:
+        """The same in double precision; weights start at zero."""
+        X = csr(self.data.astype(np.float64), self.indices, self.indptr, (self.n_samples, self.n_features))
+        return SparseWeights.zeros(X, self.n_columns, self.bias)
+
+    def scores(self, rows: npt.NDArray[np.int64], out: npt.NDArray[Any]) -> None:
+        """``out[t] = U x`` for the samples ``rows``; summed in the precision of ``out``."""
+        _scores_kernel(rows, self.indptr, self.indices, self.data, self.values, self.bias, out)
+
+    def batch(self, rows: npt.NDArray[np.int64]) -> SparseBatch:
+        """Samples that are scored, and then change the weights, together."""
+        return SparseBatch(self, rows)
+
+    def cheap(self, planes: Planes, columns: Columns) -> bool:
+        """Whether reading only the weights of planes in use is much less work than reading them all."""
+        if not planes.n_planes:  # the first labels of all samples would be the same
+            return False
+        used = columns.paths.sizes()[planes.leaf[planes.flat()[1]]].sum() + self.n_samples
+        apart = _NEAR if self.values.nbytes <= _CACHE else _FAR
+        return bool(apart * used < self.n_samples * (self.n_columns + _OVERHEAD))
+
+    def cached_pass(
+        self,
+        samples: PtrArray,
+        leaves: IntArray,
+        costs: FloatArray,
+        pool: tuple[Any, ...],
+        columns: Columns,
+        unscaled: bool,
+        tolerance: float,
+        gaps: FloatArray,
+    ) -> float:
+        """Block steps over the planes in use, one sample after the other; returns the gain of the dual."""
+        return float(
+            cached_kernel(
+                samples, leaves, costs, self.squared_norms, *pool, self.indptr, self.indices, self.data, self.bias,
+                self.values, *columns.paths, columns.alpha, columns.nests and unscaled, tolerance, gaps,
+            )
+        )  # fmt: skip
+
+    def rebuild(self, updates: Updates, team: Team) -> tuple[FloatArray, FloatArray]:
+        """U_n = Σ_t coefficient · x_t from nothing, in double precision, over all samples.
+
+        Returns
+        -------
+        exact, stored : arrays of n_columns
+            ‖U_n‖² of the sums, and of the sums as stored, which differ when the weights are float32.
+        """
+        n_rows = self.n_features + 1
+        step = max(1, _BLOCK // max(1, self.n_columns))
+        n_blocks = -(-n_rows // step)
+        exact = np.zeros((n_blocks, self.n_columns))
+        stored = np.zeros((n_blocks, self.n_columns))
+        parts = (self.indptr, self.indices, self.data, self.bias, updates.indptr, updates.columns, updates.values)
+
+        def work(lo: int, hi: int) -> None:
+            buffer = np.empty((step, self.n_columns))
+            for k in range(lo, hi):
+                _rebuild_kernel(k * step, min(n_rows, (k + 1) * step), *parts, buffer, self.values, exact[k], stored[k])
+
+        team.split(n_blocks, work)
+        return exact.sum(axis=0), stored.sum(axis=0)
+
+
+def csr(
+    data: npt.NDArray[Any], indices: npt.NDArray[Any], indptr: npt.NDArray[Any], shape: tuple[int, int]
+) -> sp.csr_array:
+    """A CSR array with int32 indices and int64 row pointers, which scipy's constructor would make alike."""
+    made = sp.csr_array(shape, dtype=data.dtype)
+    made.data, made.indices, made.indptr = (
+        data,
+        indices.astype(np.int32, copy=False),
+        indptr.astype(np.int64, copy=False),
+    )
+    return made
+
+
+class SparseBatch:
+    """Some samples, with lists of who holds a feature; the lists serve the inner products and the updates.
+
+    Parameters
+    ----------
+    weights : SparseWeights
+    rows : array of sample numbers
+    """
+
+    def __init__(self, weights: SparseWeights, rows: npt.NDArray[np.int64]) -> None:
+        self.weights = weights
+        self.rows = rows
+
+    def scores(self, lo: int, hi: int, out: npt.NDArray[Any]) -> None:
+        """``out[lo:hi] = U x`` for the samples ``lo:hi`` of the batch."""
+        self.weights.scores(self.rows[lo:hi], out[lo:hi])
+
+    def gram(self, team: Team) -> npt.NDArray[Any]:
+        """Inner products of the samples.
+
+        A feature that many of the samples hold goes into a dense panel, whose products are fast; the pairs of the
+        others are found in their lists.
+        """
+        w, n = self.weights, len(self.rows)
+        size = int((w.indptr[self.rows + 1] - w.indptr[self.rows]).sum())
+        self._order = np.empty(size, dtype=np.int32)
+        self._value = np.empty(size, dtype=w.data.dtype)
+        begin = np.empty(size, dtype=np.int32)
+        features, starts = np.empty(size, dtype=np.int32), np.empty(size + 1, dtype=np.int32)
+        n_lists = _invert_kernel(
+            self.rows, w.indptr, w.indices, w.data, w.scratch, self._order, self._value, begin, features, starts
+        )
+        self._features, self._starts = features[:n_lists], starts[: n_lists + 1]
+        heavy = np.flatnonzero(np.diff(self._starts) > _HEAVY * n)
+        panel = np.zeros((n, len(heavy) + 1), dtype=w.data.dtype)
+        panel[:, -1] = w.bias
+        _panel_kernel(heavy, self._starts, self._order, self._value, panel)
+        begin[np.isin(begin, self._starts[heavy])] = -1
+        out = np.empty((n, n), dtype=w.data.dtype)
+        parts = (w.indptr, w.data, self._order, self._value, begin, panel)
+        team.split(n, lambda lo, hi: _gram_kernel(self.rows, lo, hi, *parts, out))
+        _mirror_kernel(out)
+        return out
+
+    def apply(self, updates: Updates, team: Team) -> None:
+        """U_n += coefficient · x_t for every update (t, n, coefficient); after :meth:`gram`.
+
+        Feature by feature, so that a row of weights is fetched once for all samples. Threads share the features; every
+        weight gets its updates in the order of the samples.
+        """
+        w = self.weights
+        n_lists = len(self._features)
+        parts = (self._features, self._starts, self._order, self._value, *updates, w.values)
+        cuts = np.searchsorted(self._starts, self._starts[-1] * np.arange(team.size + 1) // team.size)
+        cuts[-1] = n_lists
+
+        def work(lo: int, hi: int) -> None:
+            for k in range(lo, hi):
+                _apply_kernel(cuts[k], cuts[k + 1], *parts)
+
+        team.split(team.size, work)
+        if w.bias:
+            _apply_bias_kernel(w.bias, *updates, w.values[-1])
+
+
+@kernel
+def _squared_norms_kernel(indptr, data, bias, out):
+    for i in range(out.shape[0]):
+        total = bias * bias
+        for j in range(indptr[i], indptr[i + 1]):
+            v = np.float64(data[j])
+            total += v * v
+        out[i] = total
+
+
+@kernel
+def _scores_kernel(rows, indptr, indices, data, values, bias, out):
+    n_columns = values.shape[1]
+    constant = values[values.shape[0] - 1]
+    for t in range(rows.shape[0]):
+        s = out[t]
+        for m in range(n_columns):
+            s[m] = bias * constant[m]
+        j = indptr[rows[t]]
+        end = indptr[rows[t] + 1]
+        while j + 3 < end:  # four rows at a time: a quarter of the loads and stores of s
+            v0, v1 = out.dtype.type(data[j]), out.dtype.type(data[j + 1])  # products in the precision of the sums
+            v2, v3 = out.dtype.type(data[j + 2]), out.dtype.type(data[j + 3])
+            r0, r1, r2, r3 = values[indices[j]], values[indices[j + 1]], values[indices[j + 2]], values[indices[j + 3]]
+            for m in range(n_columns):
+                s[m] += v0 * r0[m] + v1 * r1[m] + v2 * r2[m] + v3 * r3[m]
+            j += 4
+        while j < end:
+            v0 = out.dtype.type(data[j])
+            r0 = values[indices[j]]
+            for m in range(n_columns):
+                s[m] += v0 * r0[m]
+            j += 1
+
+
+@kernel
+def _invert_kernel(rows, indptr, indices, data, place, order, value, begin, features, starts):
+    """Lists, feature by feature, of the samples that hold it, ascending; ``place`` is zero before and after.
+
+    ``begin[e]`` is, for entry e of the batch, where the list of its feature begins. Returns the number of lists.
+    """
+    for t in range(rows.shape[0]):
+        for j in range(indptr[rows[t]], indptr[rows[t] + 1]):
+            place[indices[j]] += 1
+    filled = np.empty(order.shape[0], np.int32)
+    n_lists = 0
+    top = 0
+    e = 0
+    for t in range(rows.shape[0]):
+        for j in range(indptr[rows[t]], indptr[rows[t] + 1]):
+            f = indices[j]
+            if place[f] > 0:  # first met: its count becomes minus the number of its list
+                features[n_lists] = f
+                starts[n_lists] = top
+                filled[n_lists] = top
+                top += place[f]
+                n_lists += 1
+                place[f] = -n_lists
+            k = -place[f] - 1
+            order[filled[k]] = t
+            value[filled[k]] = data[j]
+            filled[k] += 1
+            begin[e] = starts[k]
+            e += 1
+    starts[n_lists] = top
+    for k in range(n_lists):
+        place[features[k]] = 0
+    return n_lists
+
+
+@kernel
+def _panel_kernel(heavy, starts, order, value, panel):
+    for k in range(heavy.shape[0]):
+        for e in range(starts[heavy[k]], starts[heavy[k] + 1]):
+            panel[order[e], k] = value[e]
+
+
+@kernel
+def _gram_kernel(rows, lo, hi, indptr, data, order, value, begin, panel, out):
+    """Rows lo..hi of the lower triangle, diagonal included."""
+    e = 0
+    for t in range(lo):
+        e += indptr[rows[t] + 1] - indptr[rows[t]]
+    for t in range(lo, hi):
+        row = out[t]
+        mine = panel[t]
+        for u in range(t + 1):
+            other = panel[u]
+            total = mine[0] * other[0]
+            for k in range(1, panel.shape[1]):
+                total += mine[k] * other[k]
+            row[u] = total
+        for j in range(indptr[rows[t]], indptr[rows[t] + 1]):
+            at = begin[e]
+            e += 1
+            if at < 0:
+                continue
+            v = data[j]
+            while order[at] < t:  # a list holds each sample once, and this one ends the walk
+                row[order[at]] += v * value[at]
+                at += 1
+            row[t] += v * v
+
+
+@kernel
+def _mirror_kernel(out):
+    for t in range(out.shape[0]):
+        for u in range(t):
+            out[u, t] = out[t, u]
+
+
+@kernel
+def _apply_kernel(first, last, features, starts, order, value, ptr, columns, coefficients, values):
+    n_columns = values.shape[1]
+    weights = values.reshape(-1)
+    for k in range(first, last):
+        # the weights of a rare feature are far away: ask for them one feature ahead
+        if k + 1 < last and starts[k + 2] - starts[k + 1] < 8:
+            base = np.intp(features[k + 1]) * n_columns
+            for e in range(starts[k + 1], starts[k + 2]):
+                for i in range(ptr[order[e]], ptr[order[e] + 1]):
+                    prefetch(weights, base + columns[i])
+        row = values[features[k]]
+        for e in range(starts[k], starts[k + 1]):
+            v = value[e]
+            for i in range(ptr[order[e]], ptr[order[e] + 1]):
+                row[columns[i]] += v * coefficients[i]
+
+
+@kernel
+def _apply_bias_kernel(bias, ptr, columns, coefficients, row):
+    for i in range(ptr[ptr.shape[0] - 1]):
+        row[columns[i]] += bias * coefficients[i]
+
+
+@kernel
+def _rebuild_kernel(
+    first, last, indptr, indices, data, bias, ptr, columns, coefficients, buffer, values, exact, stored
+):
+    n_features = values.shape[0] - 1
+    n_columns = values.shape[1]
+    for f in range(last - first):
+        for m in range(n_columns):
+            buffer[f, m] = 0.0
+    for t in range(indptr.shape[0] - 1):
+        a, b = ptr[t], ptr[t + 1]
+        if a == b:
+            continue
+        lo, end = indptr[t], indptr[t + 1]
+        hi = end
+        while lo < hi:  # first entry of the block: indices are sorted
+            mid = (lo + hi) // 2
+            if indices[mid] < first:
+                lo = mid + 1
+            else:
+                hi = mid
+        while lo < end and indices[lo] < last:
+            v = data[lo]
+            row = buffer[indices[lo] - first]
+            for k in range(a, b):
+                row[columns[k]] += v * coefficients[k]
+            lo += 1
+        if first <= n_features < last:
+            row = buffer[n_features - first]
+            for k in range(a, b):
+                row[columns[k]] += bias * coefficients[k]
+    for f in range(last - first):
+        for m in range(n_columns):
+            x = buffer[f, m]
+            exact[m] += x * x
+            values[first + f, m] = x
+            y = np.float64(values[first + f, m])
+            stored[m] += y * y

@@ -1,0 +1,60 @@
+"""A team of threads that shares ranges of work; kernels release the interpreter lock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import pairwise
+from types import TracebackType
+
+
+class Team:
+    """``size`` threads, this one included. A context manager; nothing global is touched, so teams can run side by side.
+
+    Parameters
+    ----------
+    size : int
+    """
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self._pool = ThreadPoolExecutor(size - 1, thread_name_prefix="nhsvm") if size > 1 else None
+
+    def split(self, n: int, work: Callable[[int, int], None]) -> None:
+        """``work(lo, hi)`` over disjoint ranges that make up ``range(n)``; back when all are done.
+
+        What is computed for one item must not depend on the range it is in, so that results do not depend on ``size``.
+        """
+        if self._pool is None or n < 2:
+            work(0, n)
+            return
+        cuts = [n * k // self.size for k in range(self.size + 1)]
+        waiting = [self._pool.submit(work, lo, hi) for lo, hi in pairwise(cuts[1:]) if lo < hi]
+        try:
+            work(cuts[0], cuts[1])
+        finally:
+            _wait(waiting)
+        for future in waiting:
+            future.result()
+
+    def __enter__(self) -> Team:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(wait=True)
+
+
+def _wait(waiting: list[Future[None]]) -> None:
+    """All must have stopped before anybody touches their arrays, even if the user is impatient."""
+    interrupt: KeyboardInterrupt | None = None
+    for future in waiting:
+        while not future.done():
+            try:
+                future.exception()
+            except KeyboardInterrupt as pressed:
+                interrupt = pressed
+    if interrupt is not None:
+        raise interrupt

@@ -1,0 +1,15 @@
+"""Sparse coefficients of samples on columns: what a pass changes, or what the dual variables amount to."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from nhsvm.hierarchy.graph import FloatArray, IntArray, PtrArray
+
+
+class Updates(NamedTuple):
+    """Sample t adds ``values[k] · x_t`` to U of column ``columns[k]``, for ``indptr[t] <= k < indptr[t + 1]``."""
+
+    indptr: PtrArray
+    columns: IntArray
+    values: FloatArray

@@ -1,0 +1,266 @@
+"""Stochastic subgradient descent (Pegasos), the paper's method: for comparison, very large data, ``partial_fit``.
+
+With W_n = U_n/√α_n and λ = 1/Σ_i C_i the problem of :mod:`nhsvm.objective`, divided by Σ_i C_i, is
+
+    min_W  λ/2 ‖W‖² + Σ_i p_i ξ_i(W),    p_i = C_i / Σ_j C_j.
+
+Step t draws a sample (or ``batch_size`` of them) with probabilities p_i, finds its most violating leaf l, and takes
+W ← (1 − η_t λ) W − η_t ∂ξ_i: all of U shrinks, which is one number kept beside it, and U_n gains η_t κ α_n x_i on the
+path of y_i and loses it on that of l. Costs decide how often a sample is drawn, not how far its steps go: no step is
+then longer than without costs, and C_i = 2 is the same as listing the sample twice. The draws of a pass are systematic:
+every sample comes ⌊N p_i⌋ or ⌈N p_i⌉ times, so with equal costs once.
+
+U is a positive combination of planes, so it has dual variables. Their sum for each sample, their losses and ‖W‖² are
+kept; shrunk until no sample has more than C_i, they are a point of the dual, whose value is a bound whatever the steps.
+
+References
+----------
+S. Shalev-Shwartz, Y. Singer, N. Srebro (2007). Pegasos: primal estimated sub-gradient solver for SVM. ICML.
+S. Lacoste-Julien, M. Schmidt, F. Bach (2012). A simpler approach to obtaining an O(1/t) convergence rate for the
+projected stochastic subgradient method. arXiv:1212.2002 (average "linear").
+A. Rakhlin, O. Shamir, K. Sridharan (2012). Making gradient descent optimal for strongly convex stochastic optimization.
+ICML (average "suffix").
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from nhsvm.errors import OptionError
+from nhsvm.hierarchy.graph import FloatArray, PtrArray
+from nhsvm.objective import Certificate, dual, penalty, primal
+from nhsvm.solvers._problem import Callback, Problem, Record, Solution, Weights
+from nhsvm.solvers._sgd_steps import COUNT, CREDIT, ERROR, MASS, SCALE, T, steps_kernel
+from nhsvm.solvers._threads import Team
+
+_ROWS = 2**18  # scores (samples × columns) in one chunk of the measuring pass
+_LOSSES = 2**22  # losses (samples × leaves) that one call of the kernel may need rows for
+_NO_BALL = 1e300  # a squared radius; compiled code may not be given an infinity
+_POWERS = {"pegasos": 1.0, "sqrt": 0.5, "constant": 0.0}
+_AVERAGES = (None, "all", "linear", "suffix")
+
+
+@dataclass
+class SgdState:
+    """Everything that goes from one step to the next: a value, so learning can stop here and go on with other samples.
+
+    Attributes
+    ----------
+    values : array like the weights
+        U is ``scale · values``.
+    sums : array like the weights, or of size 0
+        The sum of all averaged U is ``credit · values + sums``: a step changes both in the few places it touches.
+    total : float
+        Σ_i C_i = 1/λ of the samples that are meant. Known in a fit; in :meth:`Sgd.partial`, that of the samples seen.
+    n_samples : float
+        Their number (those with C_i > 0); ``total / n_samples`` is the cost that one draw stands for.
+    at_zero : float
+        Objective at U = 0, the squared radius of the ball.
+    since : float
+        Step at which the suffix begins.
+    numbers : array
+        (step t, scale, credit, weight of the average, Σ‖values_n‖²/α_n, Σ a Δ, bound on rounding errors), unscaled.
+    """
+
+    values: npt.NDArray[Any]
+    sums: npt.NDArray[Any]
+    total: float = 0.0
+    n_samples: float = 0.0
+    at_zero: float = 0.0
+    since: float = 0.0
+    numbers: FloatArray = field(default_factory=lambda: np.array([0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0]))
+
+    def model(self, out: npt.NDArray[Any]) -> None:
+        """U, averaged if it is, into the ``values`` of weights."""
+        _, scale, credit, count = self.numbers[:4]
+        if count > 0 and self.sums.size:
+            np.multiply(self.values, credit, out=out, casting="same_kind")
+            out += self.sums
+            out *= 1 / count
+        else:
+            np.multiply(self.values, scale, out=out, casting="same_kind")
+
+
+@dataclass(frozen=True)
+class Sgd:
+    """Pegasos.
+
+    Parameters
+    ----------
+    tol : float
+        Stop when a pass changes the objective by less than this share of it, up or down. That proves nothing; the
+        certificate does, and its gap is often much larger.
+    max_iter : int
+        Passes over the data, at most.
+    step : {"pegasos", "sqrt", "constant"}
+        η_t = 1/(λ (t + t0)); or η_1 √((1 + t0)/(t + t0)); or η_1. Never more than 1/λ, which shrinks U to zero.
+    eta0 : float
+        η_1 of the last two, in units of the mean cost.
+    t0 : float
+        Steps that count as taken at the start. Pegasos has 0, and its first steps are far too long.
+    projection : bool
+        Keep ‖W‖² ≤ P(0) = Σ_i C_i max_l Δ(l, y_i). The optimum W* is in this ball: along s·W* the objective is least at
+        s = 1, so ‖W*‖² = Σ_i C_i (Δ(l_i, y_i) − ξ_i) ≤ P(0), with l_i the worst leaf.
+    average : {None, "all", "linear", "suffix"}
+        The model is the last U; the mean of all; the mean weighted by t, which has no need to know when it will end;
+        the mean of a last part, begun anew with every pass that starts at twice the step or more (so it is the last
+        half after 2, 4, 8, ... passes).
+    batch_size : int
+        Samples in a step.
+    n_threads : int
+        For measuring the objective; the steps are one after the other. Results do not depend on it.
+    seed : int
+        Of the draws.
+    callback : callable, optional
+        Called with the record of every pass; a true result ends the fit.
+    """
+
+    tol: float = 1e-3
+    max_iter: int = 100
+    step: str = "pegasos"
+    eta0: float = 1.0
+    t0: float = 0.0
+    projection: bool = True
+    average: str | None = "suffix"
+    batch_size: int = 1
+    n_threads: int = 1
+    seed: int = 0
+    callback: Callback | None = None
+
+    def __post_init__(self) -> None:
+        if self.step not in _POWERS or self.average not in _AVERAGES:
+            known = f"step must be one of {tuple(_POWERS)}, average one of {_AVERAGES}"
+            raise OptionError(f"{known}; got step={self.step!r}, average={self.average!r}")
+        if self.batch_size < 1 or not self.eta0 > 0 or not self.t0 >= 0:
+            raise OptionError("batch_size must be at least 1, eta0 positive and t0 not negative")
+
+    def begin(self, problem: Problem) -> SgdState:
+        """U = 0, for samples with the features, labels and precision of these, and for this kind of average."""
+        values = problem.weights().values
+        return SgdState(values, np.zeros_like(values) if self.average else np.zeros((0, 0), values.dtype))
+
+    def solve(self, problem: Problem, start: SgdState | None = None) -> Solution:
+        """Solve from the given state, which is changed, or from zero; only the latter gives a bound on the optimum."""
+        weights, history, began = problem.weights(), list[Record](), perf_counter()
+        state = self.begin(problem) if start is None else start
+        state.model(weights.values)
+        shares = np.zeros(problem.n_samples)
+        converged = interrupted = False
+        with Team(self.n_threads) as team:
+            state.at_zero = _measure(problem, None, team)[0]
+            state.total, state.n_samples = float(problem.costs.sum()), float(np.count_nonzero(problem.costs > 0))
+            value, bound = state.at_zero if start is None else _measure(problem, weights, team)[0], 0.0
+            try:
+                while len(history) < self.max_iter and not converged:
+                    before = value
+                    self.feed(problem, state, self.draw(problem, state), shares)
+                    state.model(weights.values)
+                    value, wrong = _measure(problem, weights, team)
+                    if start is None:  # else U holds planes of which nothing is known here
+                        bound = max(bound, _dual_bound(problem, state, shares))
+                    converged = abs(before - value) <= self.tol * value
+                    history.append(_record(len(history) + 1, perf_counter() - began, Certificate(value, bound), wrong))
+                    if self.callback is not None and self.callback(history[-1]):
+                        break
+            except KeyboardInterrupt:
+                interrupted = True
+            if interrupted:  # perhaps in the middle of a pass
+                state.model(weights.values)
+                value = _measure(problem, weights, team)[0]
+        return Solution(weights, Certificate(value, bound), history, converged, interrupted)
+
+    def partial(self, problem: Problem, state: SgdState) -> None:
+        """One pass over a batch of new samples, for ``partial_fit``; the state goes on from where it was.
+
+        The objective meant is that of all samples seen so far: λ = 1/Σ C_i over them. So a stream aims at what a fit of
+        as many samples with the same C aims at. Samples given twice count twice; who wants several passes over the same
+        batches, or knows how many will come, sets ``total``, ``n_samples`` and ``at_zero`` and calls :meth:`feed`.
+        """
+        state.at_zero += _measure(problem, None, Team(1))[0]
+        state.total += float(problem.costs.sum())
+        state.n_samples += np.count_nonzero(problem.costs > 0)
+        self.feed(problem, state, self.draw(problem, state))
+
+    def draw(self, problem: Problem, state: SgdState) -> PtrArray:
+        """Samples of one pass in random order, each C_i · ``n_samples``/``total`` times, rounded at random."""
+        rng = np.random.default_rng((self.seed, int(state.numbers[T])))
+        upto = np.cumsum(problem.costs)
+        if not state.total > 0 or not upto[-1] > 0:
+            return np.zeros(0, dtype=np.int64)
+        apart = state.total / state.n_samples
+        places = np.arange(rng.random(), upto[-1] / apart) * apart
+        drawn = np.minimum(np.searchsorted(upto, places, side="right"), np.flatnonzero(problem.costs > 0)[-1])
+        return rng.permutation(drawn).astype(np.int64)
+
+    def feed(self, problem: Problem, state: SgdState, order: PtrArray, shares: FloatArray | None = None) -> None:
+        """Steps on the samples ``order``, in this order; ``shares`` gains what each has in U, in units of ``scale``."""
+        if self.average == "suffix" and state.numbers[T] >= 2 * state.since:
+            state.since = float(state.numbers[T])
+            state.sums[:] = 0
+            state.numbers[[CREDIT, COUNT]] = 0
+        X, c = problem.X, problem.columns
+        sparse = (X.indptr, X.indices, X.data) if sp.issparse(X) else (np.zeros(0, np.int64), np.zeros(0, np.int32), X)
+        shares = np.zeros(problem.n_samples) if shares is None else shares
+        lam = 1 / max(state.total, 1e-300)
+        mean = state.total / max(state.n_samples, 1)
+        first = 1 / (lam * (1 + self.t0)) if self.step == "pegasos" else self.eta0 * mean
+        options = (
+            problem.oracle.normalized, lam, first, float(self.t0), _POWERS[self.step], self.average == "linear",
+            state.at_zero if self.projection else _NO_BALL, float(np.finfo(state.values.dtype).eps),
+        )  # fmt: skip
+        size = max(1, _LOSSES // (c.n_leaves * self.batch_size)) * self.batch_size
+        for lo in range(0, len(order), size):  # Ctrl-C is heard between two calls
+            part = order[lo : lo + size]
+            leaves = problem.leaves[part]
+            steps_kernel(
+                part, self.batch_size, leaves, *sparse, float(problem.bias), state.values, state.sums, c.parent,
+                c.leaf_column, *c.paths, c.alpha, *problem.oracle.loss_rows(leaves), *options, shares, state.numbers,
+            )  # fmt: skip
+
+
+def _record(iteration: int, seconds: float, values: Certificate, wrong: float) -> Record:
+    parts = {"iteration": iteration, "seconds": seconds, "primal": values.primal, "dual": values.dual}
+    return parts | {"gap": values.gap, "training_error": wrong, "planes": 0, "certified": True}
+
+
+def _measure(problem: Problem, weights: Weights | None, team: Team) -> tuple[float, float]:
+    """Objective and share of samples with a wrong leaf, in double precision; without weights, at U = 0."""
+    alpha, n = problem.columns.alpha, problem.n_samples
+    slack, best = np.empty(n), np.empty(n, dtype=np.int32)
+    step = max(1, _ROWS // max(1, len(alpha)))
+
+    def measure(lo: int, hi: int) -> None:
+        for k in range(lo, hi):
+            part = np.arange(k * step, min(n, (k + 1) * step))
+            scores = np.zeros((len(part), len(alpha)))
+            if weights is not None:
+                weights.scores(part, scores)
+            rows = slice(k * step, k * step + len(part))
+            problem.oracle.slacks(scores, problem.leaves[rows], slack[rows], best[rows])
+
+    team.split(-(-n // step), measure)
+    half = 0.0 if weights is None else _penalty(problem, weights.values)
+    return primal(half, slack, problem.costs), float(np.mean(best != problem.leaves))
+
+
+def _penalty(problem: Problem, values: npt.NDArray[Any]) -> float:
+    squares = "fn,fn->n" if sp.issparse(problem.X) else "nf,nf->n"
+    return penalty(np.einsum(squares, values, values, dtype=np.float64), problem.columns.alpha)
+
+
+def _dual_bound(problem: Problem, state: SgdState, shares: FloatArray) -> float:
+    """The dual at the variables behind U, scaled down to where they are feasible, or further if that is better."""
+    scale, mass = state.numbers[SCALE], state.numbers[MASS] * state.numbers[SCALE]
+    norm = np.sqrt(2 * _penalty(problem, state.values)) + state.numbers[ERROR]  # at least that without rounding
+    squared = float(scale * norm) ** 2
+    used = shares > 0
+    shrink = 1 / float((scale * shares[used] / problem.costs[used]).max(initial=1.0))
+    if squared > 0:
+        shrink = min(shrink, mass / squared)
+    return float(dual(0.5 * shrink**2 * squared, shrink * mass))
