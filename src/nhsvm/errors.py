@@ -82,6 +82,10 @@ class LabelError(NHSVMError):
     """A known label, or set of labels, that cannot be used in this place."""
 
 
+class DataError(NHSVMError):
+    """Samples or sample weights that cannot be learned from; the message names the first offending row."""
+
+
 class FileFormatError(NHSVMError):
     """A file that does not parse; the message starts with the file and the line."""
 

@@ -1,0 +1,7 @@
+"""scikit-learn estimators: settings of one machine."""
+
+from nhsvm.estimators.flat import FlatSVM
+from nhsvm.estimators.hsvm import HSVM
+from nhsvm.estimators.nhsvm import NHSVM
+
+__all__ = ["HSVM", "NHSVM", "FlatSVM"]

@@ -1,0 +1,71 @@
+"""Fitted models to files and back; a mixin."""
+
+from __future__ import annotations
+
+from os import PathLike
+from typing import Any
+
+import numpy as np
+
+from nhsvm.columns import Columns, make_columns
+from nhsvm.hierarchy.graph import IntArray
+
+
+class Stored:
+    """What :mod:`nhsvm.persistence` asks of an estimator."""
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the fitted model to a file, for :func:`nhsvm.load`."""
+        from nhsvm.persistence import save
+
+        save(self, path)  # type: ignore[arg-type]
+
+    def _fitted_state(self: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        state = {
+            "n_features_in": self.n_features_in_,
+            "by_feature": self._by_feature,
+            "bias": self._bias,
+            "objective": self.objective_,
+            "dual_objective": self.dual_objective_,
+            "gap": self.gap_,
+            "history": self.history_,
+            "n_iter": self.n_iter_,
+            "temperature": getattr(self, "temperature_", None),
+        }
+        return state, {"values": self._values, "node_weights": self.node_weights_, "class_leaves": self._class_leaves}
+
+    def _restore(self: Any, state: dict[str, Any], arrays: dict[str, Any]) -> None:
+        self.n_features_in_ = int(state["n_features_in"])
+        self._by_feature, self._bias = bool(state["by_feature"]), float(state["bias"])
+        self.objective_, self.dual_objective_ = float(state["objective"]), float(state["dual_objective"])
+        self.gap_, self.history_, self.n_iter_ = float(state["gap"]), list(state["history"]), int(state["n_iter"])
+        self._values, self.node_weights_ = arrays["values"], arrays["node_weights"]
+        self._class_leaves = arrays["class_leaves"]
+        if state.get("temperature") is not None:
+            self.temperature_ = float(state["temperature"])
+            if not 0 < self.temperature_ < np.inf:
+                raise ValueError(f"a temperature of {self.temperature_}")
+        if self.node_weights_.shape != (self.hierarchy_.n_nodes,):
+            raise ValueError("the weights of nodes do not fit the hierarchy")
+        columns = make_columns(self.hierarchy_.graph, self.node_weights_)
+        if len(self._class_leaves) != len(self.classes_):
+            raise ValueError("the classes do not fit the hierarchy")
+        if not np.array_equal(np.sort(self._class_leaves), np.arange(columns.n_leaves)):
+            raise ValueError("the classes are not the leaves of the hierarchy")
+        self._columns = by_class(columns, self._class_leaves)
+        shape = (self.n_features_in_ + 1, columns.n_columns)
+        if self._values.shape != (shape if self._by_feature else shape[::-1]):
+            raise ValueError(f"weights of shape {self._values.shape} do not fit {shape}")
+        self._planes = self._stream = self._fitted_leaves = self._fitted_costs = None
+
+
+def by_class(columns: Columns, class_leaves: IntArray) -> Columns:
+    """The same columns, with the leaves in the order of the classes: for answers, where the first of equals wins."""
+    last = columns.leaf_column
+    return Columns(
+        columns.nodes,
+        columns.alpha,
+        columns.paths.rows(class_leaves),
+        columns.parent,
+        last[class_leaves] if len(last) else last,
+    )

@@ -1,0 +1,125 @@
+"""The hierarchical SVM (HSVM, Eq. 3): all nodes weigh the same."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nhsvm.estimators._base import HierarchicalSVM
+from nhsvm.hierarchy import Hierarchy
+from nhsvm.losses import Loss
+
+
+class HSVM(HierarchicalSVM):
+    """The hierarchical structured SVM of Eq. 2 and Eq. 3, with weight 1 on every node.
+
+    Parameters
+    ----------
+    hierarchy : Hierarchy or None
+        None is the flat hierarchy over the labels seen.
+    C : float
+        Cost of errors; the paper's λ is 1/(2C).
+    loss : {"auto", "zero_one", "hamming", "normalized"}, class or Loss
+        The structural error Δ; "auto" is "hamming", the number of nodes in which two labels differ.
+    solver : {"dual", "sgd"} or instance
+        ``"dual"`` is exact and proves it; ``"sgd"`` is the paper's stochastic method, with ``partial_fit``. An
+        instance, such as ``nhsvm.solvers.Sgd(step="sqrt")``, has its own tol, max_iter, threads, seed and callback.
+    oracle : {"auto", "single_label"}
+        How the most violating label is found.
+    fit_intercept : bool
+        Add a constant feature, which is regularised like the others.
+    intercept_scaling : float
+        Its value. The larger, the less the intercept is regularised.
+    class_weight : dict, "balanced" or None
+        Factors of C by class; "balanced" makes every class count the same.
+    probability : bool
+        Learn a temperature for ``predict_proba``, ``node_proba`` and ``predict_partial`` from held-out folds, which
+        takes ``cv`` more fits. Without it, these methods do not exist.
+    cv : int, splitter or iterable of (train, test)
+        The folds. A number deals the samples of every class in turn; the only sample of a class is never held out.
+    tol : float
+        Stop when (primal − dual) / primal is proved to be at most this. From 1e-4 up, weights are single precision.
+    max_iter : int
+        Passes over the data, at most.
+    n_jobs : int or None
+        Threads; -1 for all cores. The result is the same, bit for bit, for any number.
+    random_state : int, RandomState or None
+        Order of the samples. None is a fixed seed.
+    verbose : int
+        1 prints a line a pass.
+    warm_start : bool
+        Go on from the dual variables of the last fit on the same samples: for a path of C. With solver="dual" only.
+    callback : callable, optional
+        Called with the record (a dict) of every pass, as kept in ``history_``; a true result ends the fit.
+
+    Attributes
+    ----------
+    classes_ : array of n_classes
+        The labels seen, sorted.
+    hierarchy_ : Hierarchy
+        Restricted to these labels.
+    node_weights_ : array of n_nodes
+        α, aligned with ``hierarchy_.nodes``.
+    coef_, intercept_ : arrays of (n_nodes, n_features) and (n_nodes,)
+        U: the score of a class is the sum of U_n·x + b_n over its node and everything above it.
+    objective_, dual_objective_, gap_ : float
+        Primal value, a lower bound of the optimum, and (primal − dual) / primal.
+    n_iter_, history_ : int, list of dicts
+        Passes, and the record of each: iteration, seconds, primal, dual, gap, training_error, planes, and certified,
+        which says whether its values are exact or estimates made on the way.
+    temperature_ : float
+        T of P(l|x) = softmax(score / T); only with ``probability=True``.
+
+    Examples
+    --------
+    >>> from nhsvm import Hierarchy, HSVM
+    >>> h = Hierarchy.from_edges([("animal", "dog"), ("animal", "cat"), ("plant", "oak")])
+    >>> X = [[1.0, 0.0, 0.0], [0.9, 0.1, 0.0], [0.5, 1.0, 0.0], [0.4, 1.0, 0.1], [0.0, 0.0, 1.0], [0.1, 0.0, 1.0]]
+    >>> y = ["dog", "dog", "cat", "cat", "oak", "oak"]
+    >>> model = HSVM(h, C=10).fit(X, y)
+    >>> model.predict([[1.0, 0.1, 0.0], [0.0, 0.1, 0.9]])
+    array(['dog', 'oak'], dtype='<U3')
+    >>> model.gap_ <= 1e-3
+    True
+    """
+
+    _auto_loss = "hamming"
+    _scheme = "uniform"
+
+    def __init__(
+        self,
+        hierarchy: Hierarchy | None = None,
+        C: float = 1.0,
+        *,
+        loss: str | type[Loss] | Loss = "auto",
+        solver: Any = "dual",
+        oracle: str = "auto",
+        fit_intercept: bool = True,
+        intercept_scaling: float = 1.0,
+        class_weight: Any = None,
+        probability: bool = False,
+        cv: Any = 5,
+        tol: float = 1e-3,
+        max_iter: int = 1000,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+        warm_start: bool = False,
+        callback: Any = None,
+    ) -> None:
+        self.hierarchy = hierarchy
+        self.C = C
+        self.loss = loss
+        self.solver = solver
+        self.oracle = oracle
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.class_weight = class_weight
+        self.probability = probability
+        self.cv = cv
+        self.tol = tol
+        self.max_iter = max_iter
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+        self.warm_start = warm_start
+        self.callback = callback

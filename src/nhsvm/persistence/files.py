@@ -1,0 +1,193 @@
+"""Model files: a JSON header and named arrays, written atomically and read through a memory map."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import secrets
+import stat
+import zlib
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from nhsvm.errors import NHSVMError, OptionError
+from nhsvm.persistence._layout import CODES, MAX_HEADER, Entry, offsets, pack, unpack
+from nhsvm.persistence._malformed import JSON, Malformed, reading
+
+AnyArray = npt.NDArray[Any]
+PathArg = str | os.PathLike[str]
+
+_ALWAYS_VERIFIED = 2**20  # bytes: an array up to this size is checked on every load, which takes a millisecond
+_FOREIGN = {b"PK": "a zip archive (an .npz file?)", b"\x80\x02": "a pickle", b"\x80\x03": "a pickle"}
+_FOREIGN |= {b"\x80\x04": "a pickle", b"\x80\x05": "a pickle", b"\x1f\x8b": "a gzip file"}
+
+
+def write_model(path: PathArg, header: Mapping[str, JSON], arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+    """Write a model file, all of it or nothing.
+
+    The data go to a temporary file in the same folder, which takes the place of ``path`` when it is complete and on
+    disk. After an error or a crash the old file is still there, untouched. An existing file keeps its permissions.
+
+    Parameters
+    ----------
+    path : path
+        A link is followed.
+    header : mapping
+        JSON: None, bool, int, finite float, str, lists and dicts with str keys of these.
+    arrays : mapping of str to array
+        float16/32/64, int8/16/32/64, uint8/16/32/64 or bool, of any shape. C- and Fortran-ordered arrays are written
+        straight from memory; others are copied, one at a time.
+
+    Raises
+    ------
+    NHSVMError
+        For a header or an array that a file cannot hold, before anything is written.
+
+    Notes
+    -----
+    The file is a valid safetensors file, and any safetensors reader sees the arrays (those in Fortran order as their
+    transposes). The format is written here and not by that library because its writer does not wait for the disk,
+    makes files that only their owner can read, and reports a full disk as an untyped error.
+    """
+    # longest items first, so that every array is aligned; then by name, so that the same model gives the same bytes
+    described = [_describe(name, array) for name, array in arrays.items()]
+    entries = sorted(described, key=lambda entry: (-entry.dtype.itemsize, entry.name))
+    head = pack(header, entries)
+    target = Path(os.path.realpath(path))  # so that a link stays a link
+    mode = _mode_of(target)
+    temporary = target.with_name(f".nhsvm-{secrets.token_hex(8)}.tmp")
+    # os.open rather than tempfile, for the permissions that any new file gets
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
+    try:
+        with open(descriptor, "wb") as file:
+            file.write(head)
+            for entry in entries:
+                file.write(_stored(arrays[entry.name])[0].data)
+            file.flush()
+            os.fsync(file.fileno())
+        if mode is not None:
+            os.chmod(temporary, mode)
+        os.replace(temporary, target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    _sync_folder(target.parent)
+
+
+def read_model(path: PathArg, *, verify: bool = False) -> tuple[dict[str, JSON], dict[str, AnyArray]]:
+    """Read a model file; nothing in it is ever run.
+
+    Parameters
+    ----------
+    path : path
+    verify : bool
+        Compare all data with their checksums, which reads the whole file. By default only the header and arrays of up
+        to 1 MiB are compared, and large arrays are read when they are used.
+
+    Returns
+    -------
+    header : dict
+    arrays : dict of str to array
+        Read-only, backed by the file. They stay valid when the file is replaced or deleted, as :func:`write_model`
+        does, but not when it is overwritten in place.
+
+    Raises
+    ------
+    FileFormatError
+        If the file is damaged, cut short, from a newer version, or no model.
+    """
+    if not stat.S_ISREG(os.stat(path).st_mode) and not os.path.isdir(path):  # opening a pipe would wait
+        with reading(path):
+            raise Malformed("not a regular file")
+    with open(path, "rb") as file, reading(path):
+        size = os.fstat(file.fileno()).st_size
+        start = file.read(8)
+        length = int.from_bytes(start, "little")
+        if len(start) < 8 or length > min(size - 8, MAX_HEADER):
+            raise Malformed(_no_model(start, size))
+        header, entries = unpack(file.read(length))
+        starts = [8 + length + offset for offset in offsets(entries)]
+        if starts[-1] != size:
+            what = f"cut short: {starts[-1] - size} bytes are missing" if size < starts[-1] else "too long"
+            raise Malformed(f"the file is {what} (it should have {starts[-1]} bytes, and has {size})")
+        mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        arrays = {e.name: e.view(mapped, begin) for e, begin in zip(entries, starts, strict=False)}
+        _verify((e for e in entries if verify or e.nbytes <= _ALWAYS_VERIFIED or e.code == "BOOL"), arrays)
+    return header, arrays
+
+
+def storable(array: npt.NDArray[Any]) -> bool:
+    """Whether a file can hold an array of this type."""
+    plain = array.dtype.kind in "biuf" and array.dtype.newbyteorder("<") in CODES
+    return plain and not isinstance(array, np.ma.MaskedArray)
+
+
+def _describe(name: str, array: npt.NDArray[Any]) -> Entry:
+    if not isinstance(name, str) or not name.isprintable() or name == "__metadata__":
+        raise NHSVMError(f"an array in a model file cannot be called {name!r}")
+    if not isinstance(array, np.ndarray) or not storable(array):
+        kind = array.dtype if isinstance(array, np.ndarray) else type(array).__name__
+        raise NHSVMError(
+            f"array {name!r} is of type {kind}; a model file can hold arrays of bool, int8 to int64, uint8 to uint64 "
+            "and float16 to float64"
+        )
+    stored, order = _stored(array)
+    return Entry(name, CODES[stored.dtype], array.shape, order, zlib.crc32(stored.data))
+
+
+def _stored(array: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], str]:
+    """The same numbers as a contiguous little-endian array, and its order; copied only if they must be."""
+    array = array.astype(array.dtype.newbyteorder("<"), copy=False)
+    if array.flags.f_contiguous and not array.flags.c_contiguous:
+        return array.T, "F"
+    return np.require(array, requirements="C"), "C"
+
+
+def _verify(entries: Iterable[Entry], arrays: Mapping[str, AnyArray]) -> None:
+    for entry in entries:
+        stored = arrays[entry.name] if entry.order == "C" else arrays[entry.name].T
+        if zlib.crc32(stored.data) != entry.crc32:
+            raise Malformed(
+                f"the array {entry.name!r} is damaged: its checksum does not fit; get the file again from where it came"
+            )
+        if entry.code == "BOOL" and stored.size and stored.view(np.uint8).max() > 1:  # numpy takes it on trust
+            raise Malformed(f"the array {entry.name!r} of bools has other values than 0 and 1")
+
+
+def _mode_of(target: Path) -> int | None:
+    """Permissions of the file that will be replaced, if there is one."""
+    try:
+        mode = os.stat(target).st_mode
+    except FileNotFoundError:
+        return None
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(f"{target} is a folder: give the name of a file in it")
+    if not stat.S_ISREG(mode):  # replacing /dev/null would do harm
+        raise OptionError(f"{target} is not a regular file: choose another name for the model")
+    return stat.S_IMODE(mode)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Have the new name on disk as well. The file is complete by now, so where this cannot be done nothing is lost."""
+    with suppress(OSError):  # not on Windows, nor on some network drives
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def _no_model(start: bytes, size: int) -> str:
+    """Why a file cannot be one of ours, from its first bytes."""
+    kind = _FOREIGN.get(start[:2])
+    if kind:
+        return f"not an nhsvm model; it begins like {kind}"
+    if size < 8:
+        return f"not an nhsvm model, or cut short: it has {size} bytes"
+    length = int.from_bytes(start, "little")
+    return f"not an nhsvm model, or cut short: it announces a header of {length} bytes, but has {size} bytes in all"

@@ -1,0 +1,44 @@
+"""Small learning problems over hierarchies."""
+
+import numpy as np
+import scipy.sparse as sp
+
+from nhsvm import Hierarchy
+
+TREE = Hierarchy.from_edges(
+    [("life", "animal"), ("life", "plant"), ("animal", "dog"), ("animal", "cat"), ("plant", "oak"), ("plant", "rose")]
+)
+FOREST = Hierarchy.from_edges(
+    [("animal", "dog"), ("animal", "cat"), ("plant", "oak"), ("plant", "rose")], nodes=["rock"]
+)
+DAG = Hierarchy.from_edges(
+    [("r", "a"), ("r", "b"), ("a", "x"), ("b", "x"), ("a", "y"), ("b", "z"), ("r", "w"), ("x", "x1"), ("x", "x2")]
+)
+HIERARCHIES = {"tree": TREE, "forest": FOREST, "dag": DAG}
+
+
+def make(hierarchy=TREE, n_samples=90, n_features=6, noise=0.8, seed=0, labels=None, sparse=False):
+    """Samples around the sums of random vectors of the nodes on the way to their labels."""
+    rng = np.random.default_rng(seed)
+    labels = list(hierarchy.leaves if labels is None else labels)
+    vectors = {node: rng.normal(size=n_features) for node in hierarchy.nodes}
+    y = [labels[i % len(labels)] for i in range(n_samples)]
+    X = np.array([sum(vectors[n] for n in sorted(hierarchy.closure(label))) for label in y])
+    X += noise * rng.normal(size=X.shape)
+    if sparse:
+        X[rng.random(X.shape) < 0.3] = 0
+        return sp.csr_array(X), y
+    return X, y
+
+
+def closure_norm(model):
+    """√(Σ_{n∈Ā(l)} α_n) of the class where it is largest: a change of W by d changes a score by d‖x‖ times this."""
+    sums = model.hierarchy_.graph.leaf_matrix() @ model.node_weights_
+    return float(np.sqrt(sums.max()))
+
+
+def score_bound(models, X):
+    """How far the scores of models of one problem can be apart: P(W) − P* ≥ ½‖W − W*‖²."""
+    away = sum(np.sqrt(2 * max(m.objective_ - m.dual_objective_, 0)) for m in models)
+    longest = np.sqrt((X**2).sum(axis=1).max() + models[0]._bias ** 2)
+    return away * longest * max(closure_norm(m) for m in models)

@@ -1,0 +1,158 @@
+"""Every estimator to a file and back."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.model_selection import KFold
+
+from estimators.problems import DAG, FOREST, HIERARCHIES, TREE, make
+from nhsvm import HSVM, NHSVM, FlatSVM, load
+from nhsvm.errors import FileFormatError, OptionError
+from nhsvm.losses import Hamming
+from nhsvm.persistence import read_model, write_model
+from nhsvm.weights import Power
+
+ATTRIBUTES = ["objective_", "dual_objective_", "gap_", "n_iter_", "history_", "n_features_in_", "hierarchy_"]
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "model.nhsvm"
+
+
+def round_trip(model, X, path):
+    model.save(path)
+    back = load(path, verify=True)
+    assert type(back) is type(model)
+    assert back.get_params() == model.get_params()
+    for name in ATTRIBUTES:
+        assert getattr(back, name) == getattr(model, name)
+    assert back.classes_.dtype == model.classes_.dtype
+    assert back.classes_.tolist() == model.classes_.tolist()
+    np.testing.assert_array_equal(back.coef_, model.coef_)
+    np.testing.assert_array_equal(back.intercept_, model.intercept_)
+    np.testing.assert_array_equal(back.node_weights_, model.node_weights_)
+    for given in (X, sp.csr_array(X), X.toarray() if sp.issparse(X) else np.asarray(X)):
+        np.testing.assert_array_equal(back.decision_function(given), model.decision_function(given))
+        np.testing.assert_array_equal(back.predict(given), model.predict(given))
+        np.testing.assert_array_equal(back.predict_topk(given, 2), model.predict_topk(given, 2))
+        np.testing.assert_array_equal(back.node_scores(given), model.node_scores(given))
+    return back
+
+
+@pytest.mark.parametrize("cls", [FlatSVM, HSVM, NHSVM])
+@pytest.mark.parametrize("name", HIERARCHIES)
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("tol", [1e-3, 1e-5])
+def test_round_trip(cls, name, sparse, tol, path):
+    h = HIERARCHIES[name]
+    X, y = make(h, sparse=sparse, labels=[*h.leaves, h.nodes[1]])
+    back = round_trip(cls(h, tol=tol).fit(X, y), X, path)
+    assert not back._values.flags.writeable  # mapped
+    assert back._values.dtype == (np.float32 if tol == 1e-3 else np.float64)
+    assert back.fit(X, y).gap_ <= tol
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"weights": Power(rho=1.5)},
+        {"weights": "uniform", "loss": Hamming},
+        {"margin": "normalized"},
+        {"class_weight": {"dog": 2.0}},
+        {"fit_intercept": False, "intercept_scaling": 3},
+        {"warm_start": True},
+        {"solver": "sgd", "tol": 1e-2},
+        {"n_jobs": 2, "random_state": 4, "verbose": 0},
+    ],
+    ids=repr,
+)
+def test_options(options, path):
+    X, y = make()
+    round_trip(NHSVM(TREE, **options).fit(X, y), X, path)
+
+
+@pytest.mark.parametrize("hierarchy", [TREE, FOREST, DAG, None], ids=repr)
+def test_probabilities(hierarchy, path):
+    X, y = make(hierarchy or TREE, noise=2.0)
+    model = NHSVM(hierarchy, probability=True, cv=3).fit(X, y)
+    back = round_trip(model, X, path)
+    assert back.temperature_ == model.temperature_
+    np.testing.assert_array_equal(back.predict_proba(X), model.predict_proba(X))
+    np.testing.assert_array_equal(back.node_proba(X), model.node_proba(X))
+    assert back.predict_partial(X).tolist() == model.predict_partial(X).tolist()
+
+
+def test_without_probabilities(path):
+    X, y = make()
+    assert not hasattr(round_trip(NHSVM(TREE).fit(X, y), X, path), "temperature_")
+
+
+@pytest.mark.parametrize("labels", [[1, 2, 3], [True, False], [("a", 1), ("b", 2)], [1, "one", (2,)]], ids=repr)
+def test_labels(labels, path):
+    X, _ = make()
+    round_trip(NHSVM().fit(X, [labels[i % len(labels)] for i in range(90)]), X, path)
+
+
+def test_feature_names(path):
+    X, y = make()
+    frame = pd.DataFrame(X, columns=list("abcdef"))
+    model = NHSVM(TREE).fit(frame, y)
+    model.save(path)
+    back = load(path)
+    assert back.feature_names_in_.tolist() == list("abcdef")
+    np.testing.assert_array_equal(back.predict(frame), model.predict(frame))
+
+
+def test_what_cannot_be_saved(path):
+    X, y = make()
+    for options in ({"callback": print}, {"cv": KFold(3)}, {"weights": lambda h: np.ones(h.n_nodes)}):
+        with pytest.raises(OptionError, match=f"parameter {next(iter(options))!r}"):
+            NHSVM(TREE, **options).fit(X, y).save(path)
+
+
+def break_it(path, change):
+    X, y = make()
+    NHSVM(TREE, probability=True).fit(X, y).save(path)
+    header, arrays = read_model(path)
+    arrays = dict(arrays)
+    change(header, arrays)
+    write_model(path, header, arrays)
+    with pytest.raises(FileFormatError) as caught:
+        load(path)
+    return str(caught.value)
+
+
+def replaced(name, change):
+    return lambda header, arrays: arrays.update({f"fitted/{name}": change(arrays[f"fitted/{name}"])})
+
+
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        (replaced("values", lambda a: a[:-1]), "do not fit"),
+        (replaced("values", lambda a: a.T), "do not fit"),
+        (replaced("node_weights", lambda a: a[:-1]), "weights of nodes do not fit"),
+        (replaced("class_leaves", lambda a: a * 0), "not the leaves"),
+        (replaced("class_leaves", lambda a: a[:-1]), "classes do not fit"),
+        (lambda header, arrays: arrays.pop("fitted/values"), "KeyError"),
+        (lambda header, arrays: header["state"].pop("gap"), "KeyError"),
+        (lambda header, arrays: header["state"].update(temperature=-1.0), "a temperature of -1.0"),
+        (lambda header, arrays: header["state"].update(temperature="hot"), "could not convert"),
+        (lambda header, arrays: header["params"].update(new=1), "unexpected keyword"),
+        (lambda header, arrays: header.update(estimator="SSVN"), "it holds a"),
+    ],
+)
+def test_damaged(path, change, what):
+    assert what in break_it(path, change)
+
+
+def test_cut_short(path):
+    X, y = make()
+    NHSVM(TREE).fit(X, y).save(path)
+    data = path.read_bytes()
+    for size in (0, 7, 100, len(data) - 1):
+        path.write_bytes(data[:size])
+        with pytest.raises(FileFormatError):
+            load(path)
