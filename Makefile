@@ -22,6 +22,7 @@ lint: $(STAMP)
 bench: $(STAMP)
 	$(BIN)/python benchmarks/hierarchy.py --clarabel
 	$(BIN)/python benchmarks/norms.py
+	$(BIN)/python benchmarks/single_label.py
 
 format: $(STAMP)
 	$(BIN)/ruff check --fix .
