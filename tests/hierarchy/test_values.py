@@ -264,3 +264,10 @@ def test_to_networkx_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "networkx", None)
     with pytest.raises(ImportError, match=r"pip install 'nhsvm\[networkx\]'"):
         TREE.to_networkx()
+
+
+def test_a_copy_is_the_hierarchy_itself():
+    """It never changes, and scikit-learn's clone copies parameters for every fit."""
+    h = Hierarchy.from_edges([("a", "b"), ("a", "c")])
+    assert copy.copy(h) is h
+    assert copy.deepcopy({"hierarchy": h})["hierarchy"] is h

@@ -194,7 +194,7 @@ def test_steps_reach_the_exhaustive_optimum(dag):
     for seed in range(250):
         block = Block(seed, dag=dag, normalized=seed % 2 == 1, most=14, planes=4)
         best = blocks.best(block.Q, block.h, block.a, block.cost)
-        h, a = block.pair(1e-12 * block.size / block.cost)
+        _, a = block.pair(1e-12 * block.size / block.cost)
         assert blocks.value(block.Q, block.h, a - block.a) == pytest.approx(best, rel=1e-9, abs=1e-11 * block.size)
         if not dag and seed % 2 == 0:
             done, _, a = block.tree()

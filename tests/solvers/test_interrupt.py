@@ -1,7 +1,7 @@
 """Interrupts, threads and forks."""
 
-import _thread
 import multiprocessing
+import signal
 import sys
 import threading
 import time
@@ -115,6 +115,7 @@ def test_errors_of_any_member_come_out():
         team.split(9, work)
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="no signals to threads")
 @pytest.mark.parametrize("mine", [True, False])
 def test_nobody_works_on_after_an_interrupt(mine):
     """An interrupt while the others work, in our own share or while we wait for theirs, waits for them all the same."""
@@ -127,7 +128,7 @@ def test_nobody_works_on_after_an_interrupt(mine):
             return
         if not mine:
             time.sleep(0.1)  # the main thread is waiting by now
-            _thread.interrupt_main()
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
         time.sleep(0.3)
         ended.set()
 

@@ -299,6 +299,12 @@ class Hierarchy(Lookup):
     def __hash__(self) -> int:
         return hash((frozenset(self._nodes), self._edge_set))
 
+    def __copy__(self) -> Hierarchy:
+        return self  # it never changes
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Hierarchy:
+        return self
+
     def __reduce__(self) -> tuple[type, tuple[Any, ...]]:
         return Hierarchy, (self._nodes, *self._graph.edges())
 
