@@ -67,7 +67,6 @@ def sklearn_conversion():
         [("a",), "a", 5, 2.5],
         [frozenset("ab"), frozenset("c")],
     ],
-    ids=repr,
 )
 def test_types(labels):
     y = [labels[i % len(labels)] for i in range(60)]
@@ -129,7 +128,7 @@ def test_unknown_labels_before_any_work():
         NHSVM(Hierarchy.from_edges([("0", "1"), ("0", "2")])).fit(X, [1, 2] * 45)
 
 
-@pytest.mark.parametrize("missing", [None, np.nan, pd.NA, pd.NaT], ids=repr)
+@pytest.mark.parametrize("missing", [None, np.nan, pd.NA, pd.NaT])
 def test_missing_labels(missing):
     X, y = make()
     y[4] = missing

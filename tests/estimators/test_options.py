@@ -101,7 +101,6 @@ def test_class_weights_may_name_classes_that_are_missing():
         {"n_jobs": 2},
         {"verbose": False},
     ],
-    ids=repr,
 )
 def test_good_options(options):
     X, y = make()

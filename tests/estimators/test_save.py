@@ -66,14 +66,13 @@ def test_round_trip(cls, name, sparse, tol, path):
         {"solver": "sgd", "tol": 1e-2},
         {"n_jobs": 2, "random_state": 4, "verbose": 0},
     ],
-    ids=repr,
 )
 def test_options(options, path):
     X, y = make()
     round_trip(NHSVM(TREE, **options).fit(X, y), X, path)
 
 
-@pytest.mark.parametrize("hierarchy", [TREE, FOREST, DAG, None], ids=repr)
+@pytest.mark.parametrize("hierarchy", [TREE, FOREST, DAG, None])
 def test_probabilities(hierarchy, path):
     X, y = make(hierarchy or TREE, noise=2.0)
     model = NHSVM(hierarchy, probability=True, cv=3).fit(X, y)
@@ -89,7 +88,7 @@ def test_without_probabilities(path):
     assert not hasattr(round_trip(NHSVM(TREE).fit(X, y), X, path), "temperature_")
 
 
-@pytest.mark.parametrize("labels", [[1, 2, 3], [True, False], [("a", 1), ("b", 2)], [1, "one", (2,)]], ids=repr)
+@pytest.mark.parametrize("labels", [[1, 2, 3], [True, False], [("a", 1), ("b", 2)], [1, "one", (2,)]])
 def test_labels(labels, path):
     X, _ = make()
     round_trip(NHSVM().fit(X, [labels[i % len(labels)] for i in range(90)]), X, path)

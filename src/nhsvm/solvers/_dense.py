@@ -10,20 +10,17 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from nhsvm._jit import kernel
-from nhsvm.columns import Columns
-from nhsvm.hierarchy.graph import FloatArray, IntArray, PtrArray
-from nhsvm.solvers._block import cached_kernel
-from nhsvm.solvers._planes import Planes
+from nhsvm.hierarchy.graph import FloatArray
+from nhsvm.solvers._cached import CachedPasses
 from nhsvm.solvers._threads import Team
 from nhsvm.solvers._updates import Updates
 
 _VECTOR = 4  # time of a product of two vectors, in units of one in a product of matrices
-_OVERHEAD = 100  # time of a batch spent beside these products, in the same unit
 _NONE = np.zeros(0, dtype=np.int32)  # dense samples need no lists of features
 _CHUNK = 1024  # samples that are turned into double precision at a time
 
 
-class DenseWeights:
+class DenseWeights(CachedPasses):
     """Samples as a C-ordered array and the weights U of every column (node), a row each.
 
     Parameters
@@ -47,11 +44,11 @@ class DenseWeights:
         return cls(X, np.zeros((n_columns, X.shape[1] + 1), dtype=X.dtype), bias)
 
     @property
-    def n_columns(self) -> int:
+    def n_columns(self) -> int:  # type: ignore[override]
         return int(self.values.shape[0])
 
     @cached_property
-    def squared_norms(self) -> FloatArray:
+    def squared_norms(self) -> FloatArray:  # type: ignore[override]
         """‖x_i‖² of every sample, the constant feature included."""
         squares: FloatArray = np.einsum("ij,ij->i", self.X, self.X, dtype=np.float64)
         return squares + self.bias**2
@@ -80,31 +77,13 @@ class DenseWeights:
         """Samples that are scored, and then change the weights, together."""
         return DenseBatch(self, rows)
 
-    def cheap(self, planes: Planes, columns: Columns) -> bool:
-        """Whether the products of planes in use are much less work than those of all columns."""
-        if not planes.n_planes:  # the first labels of all samples would be the same
-            return False
-        used = columns.paths.sizes()[planes.leaf[planes.flat()[1]]].sum() + self.n_samples
-        return bool(_VECTOR * used < self.n_samples * (self.n_columns + _OVERHEAD))
+    def entries(self) -> tuple[Any, Any, Any]:
+        """(indptr, indices, data) of the samples; dense ones need no lists of features."""
+        return _NONE, _NONE, self.X
 
-    def cached_pass(
-        self,
-        samples: PtrArray,
-        leaves: IntArray,
-        costs: FloatArray,
-        pool: tuple[Any, ...],
-        columns: Columns,
-        unscaled: bool,
-        tolerance: float,
-        gaps: FloatArray,
-    ) -> float:
-        """Block steps over the planes in use, one sample after the other; returns the gain of the dual."""
-        return float(
-            cached_kernel(
-                samples, leaves, costs, self.squared_norms, *pool, _NONE, _NONE, self.X, self.bias, self.values,
-                *columns.paths, columns.alpha, columns.nests and unscaled, tolerance, gaps,
-            )
-        )  # fmt: skip
+    def apart(self) -> float:
+        """Time of the product of one column by itself, in units of one in a product of matrices."""
+        return _VECTOR
 
     def rebuild(self, updates: Updates, team: Team) -> tuple[FloatArray, FloatArray]:
         """U_n = Σ_t coefficient · x_t from nothing, in double precision, over all samples.

@@ -10,21 +10,18 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from nhsvm._jit import kernel, prefetch
-from nhsvm.columns import Columns
-from nhsvm.hierarchy.graph import FloatArray, IntArray, PtrArray
-from nhsvm.solvers._block import cached_kernel
-from nhsvm.solvers._planes import Planes
+from nhsvm.hierarchy.graph import FloatArray, IntArray
+from nhsvm.solvers._cached import CachedPasses
 from nhsvm.solvers._threads import Team
 from nhsvm.solvers._updates import Updates
 
 _BLOCK = 2**20  # numbers in the double-precision buffer of one block of features
 _CACHE = 2**25  # bytes of weights that a processor's cache is taken to hold
 _NEAR, _FAR = 8, 128  # time of one weight read out of order, in units of one in order: from the cache, from memory
-_OVERHEAD = 100  # time of a batch spent beside reading weights, in the same unit and a feature
 _HEAVY = 0.08  # share of a batch's samples above which a feature goes into the dense panel of the inner products
 
 
-class SparseWeights:
+class SparseWeights(CachedPasses):
     """Samples in CSR form and the weights U of every column (node), stored feature-major.
 
     Parameters
@@ -48,11 +45,11 @@ class SparseWeights:
         return cls(X, np.zeros((X.shape[1] + 1, n_columns), dtype=X.dtype), bias)
 
     @property
-    def n_columns(self) -> int:
+    def n_columns(self) -> int:  # type: ignore[override]
         return int(self.values.shape[1])
 
     @cached_property
-    def squared_norms(self) -> FloatArray:
+    def squared_norms(self) -> FloatArray:  # type: ignore[override]
         """‖x_i‖² of every sample, the constant feature included."""
         out = np.empty(self.n_samples)
         _squared_norms_kernel(self.indptr, self.data, self.bias, out)
@@ -85,32 +82,13 @@ class SparseWeights:
         """Samples that are scored, and then change the weights, together."""
         return SparseBatch(self, rows)
 
-    def cheap(self, planes: Planes, columns: Columns) -> bool:
-        """Whether reading only the weights of planes in use is much less work than reading them all."""
-        if not planes.n_planes:  # the first labels of all samples would be the same
-            return False
-        used = columns.paths.sizes()[planes.leaf[planes.flat()[1]]].sum() + self.n_samples
-        apart = _NEAR if self.values.nbytes <= _CACHE else _FAR
-        return bool(apart * used < self.n_samples * (self.n_columns + _OVERHEAD))
+    def entries(self) -> tuple[Any, Any, Any]:
+        """(indptr, indices, data) of the samples."""
+        return self.indptr, self.indices, self.data
 
-    def cached_pass(
-        self,
-        samples: PtrArray,
-        leaves: IntArray,
-        costs: FloatArray,
-        pool: tuple[Any, ...],
-        columns: Columns,
-        unscaled: bool,
-        tolerance: float,
-        gaps: FloatArray,
-    ) -> float:
-        """Block steps over the planes in use, one sample after the other; returns the gain of the dual."""
-        return float(
-            cached_kernel(
-                samples, leaves, costs, self.squared_norms, *pool, self.indptr, self.indices, self.data, self.bias,
-                self.values, *columns.paths, columns.alpha, columns.nests and unscaled, tolerance, gaps,
-            )
-        )  # fmt: skip
+    def apart(self) -> float:
+        """Time to read one column by itself, in units of one among all columns."""
+        return _NEAR if self.values.nbytes <= _CACHE else _FAR
 
     def rebuild(self, updates: Updates, team: Team) -> tuple[FloatArray, FloatArray]:
         """U_n = Σ_t coefficient · x_t from nothing, in double precision, over all samples.
