@@ -98,5 +98,7 @@ def dual(penalty: float, mass: float) -> float:
 
 
 def relative_gap(primal: float, dual: float) -> float:
-    """(primal − dual) / primal, which is ≥ 0 up to rounding; 0 when both are 0."""
+    """(primal − dual) / primal, which is ≥ 0 up to rounding; 0 when both are 0, infinite when one is not a number."""
+    if not (np.isfinite(primal) and np.isfinite(dual)):
+        return np.inf
     return 0.0 if primal == dual else (primal - dual) / primal if primal > 0 else np.inf

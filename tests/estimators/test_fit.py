@@ -9,6 +9,7 @@ from sklearn.utils.class_weight import compute_class_weight
 from estimators.problems import DAG, HIERARCHIES, TREE, make, score_bound
 from nhsvm import HSVM, NHSVM, FlatSVM
 from nhsvm.errors import DataError, LabelError, OptionError, UnknownLabelError
+from nhsvm.solvers import Dual
 
 ALL = [FlatSVM, HSVM, NHSVM]
 KEYS = {"iteration", "seconds", "primal", "dual", "gap", "training_error", "planes", "certified"}
@@ -268,3 +269,35 @@ def test_sparse_and_dense_agree(cls):
         bound = score_bound([models[0], model], X.toarray())
         for kind in kinds:
             np.testing.assert_allclose(model.decision_function(kind), models[0].decision_function(X), atol=bound + 1e-5)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
+def test_huge_values_are_computed_in_double_precision_or_refused(kind):
+    """In single precision they would be infinite, and so would every score."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 3)), rng.integers(0, 3, 40)
+    plain = FlatSVM(tol=1e-4, fit_intercept=False).fit(kind(X), y)
+    model = FlatSVM(tol=1e-4, C=1e-78, fit_intercept=False).fit(kind(X * 1e39), y)
+    assert model.objective_ == pytest.approx(plain.objective_ * 1e-78, rel=2e-4)
+    assert (model.predict(kind(X * 1e39)) == plain.predict(kind(X))).mean() > 0.9
+    with pytest.raises(DataError, match="too large"):
+        FlatSVM().fit(kind(X * 1e150), y)
+
+
+def test_the_tolerance_of_a_solver_instance_counts():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(200, 3)), rng.integers(0, 3, 200)
+    with pytest.warns(ConvergenceWarning, match="above tol=1e-12"):
+        model = FlatSVM(solver=Dual(tol=1e-12, max_iter=1)).fit(X, y)
+    assert model.coef_.dtype == np.float64
+
+
+def test_the_last_record_is_the_model(tmp_path):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(200, 3)), rng.integers(0, 3, 200)
+    model = FlatSVM(callback=lambda record: True)
+    with pytest.warns(ConvergenceWarning):
+        model.fit(X, y)
+    last = model.history_[-1]
+    assert (last["gap"], last["primal"], last["certified"]) == (model.gap_, model.objective_, True)
+    assert last["training_error"] == pytest.approx(1 - model.score(X, y))

@@ -10,8 +10,8 @@ from nhsvm.columns import make_columns
 from nhsvm.losses import make_loss
 from nhsvm.objective import loss_augmented
 from nhsvm.oracles import single_label
+from nhsvm.oracles._proposals import Proposals
 from nhsvm.oracles.brute_force import brute_force
-from nhsvm.oracles.proposals import Proposals
 from nhsvm.oracles.single_label import SingleLabel, best_leaves, leaf_scores
 from reference.oracles import leaf_sums, proposed, random_alpha, values
 from strategies import SPECIAL, dags, hierarchies, trees

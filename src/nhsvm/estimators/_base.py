@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from nhsvm.columns import make_columns
 from nhsvm.errors import LabelError, OptionError
 from nhsvm.estimators._calibration import hold_out, make_folds, temperature
-from nhsvm.estimators._data import checked, checked_weights, class_factors
+from nhsvm.estimators._data import checked, checked_weights, class_factors, precise_enough
 from nhsvm.estimators._options import check_options, n_threads, seed_of
 from nhsvm.estimators._predict import Prediction
 from nhsvm.estimators._probability import Probability
@@ -64,7 +64,7 @@ class HierarchicalSVM(Prediction, Probability, Stream, Stored, ClassifierMixin, 
             problem = self._problem(X, targets, weight, oracle)
             solution = self._solver().solve(problem, *self._start(problem))
             self._store(problem, targets, alpha, solution)
-            if folds is not None:
+            if folds is not None and not solution.interrupted:
                 self.temperature_ = temperature(hold_out(self._for_fold, X, targets, weight, folds))
         self._warn_unless_converged(solution)
         return self
@@ -100,8 +100,9 @@ class HierarchicalSVM(Prediction, Probability, Stream, Stored, ClassifierMixin, 
 
         if self.class_weight is not None:
             weight = weight * class_factors(self.class_weight, targets, weight, self.hierarchy)[targets.codes]
-        dtype = np.float32 if self.tol >= _SINGLE else np.float64
         bias = self.intercept_scaling if self.fit_intercept else 0.0
+        single = self._tolerance() >= _SINGLE and precise_enough(X, bias)
+        dtype = np.float32 if single else np.float64
         return Problem(prepare(X, dtype), targets.leaves, self.C * weight, oracle.columns, oracle, bias)
 
     def _solver(self) -> Any:
@@ -116,6 +117,11 @@ class HierarchicalSVM(Prediction, Probability, Stream, Stored, ClassifierMixin, 
             seed=seed_of(self.random_state),
             callback=Progress(self.verbose, self.callback),
         )
+
+    def _tolerance(self) -> float:
+        """That of the solver, which may be an instance with its own."""
+        tol: Any = getattr(self.solver, "tol", self.tol)
+        return float(tol)
 
     def _for_fold(self) -> Any:
         """An estimator like this one, for held-out scores."""
@@ -159,7 +165,7 @@ class HierarchicalSVM(Prediction, Probability, Stream, Stored, ClassifierMixin, 
             text = f"interrupted after {self.n_iter_} passes; this model's certified gap is {self.gap_:.2e}"
         elif not solution.converged:
             text = (
-                f"stopped after {self.n_iter_} passes at a gap of {self.gap_:.2e}, above tol={self.tol:g}; "
+                f"stopped after {self.n_iter_} passes at a gap of {self.gap_:.2e}, above tol={self._tolerance():g}; "
                 "raise max_iter or tol, or scale the features"
             )
         else:

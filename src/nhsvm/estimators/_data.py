@@ -14,18 +14,35 @@ from nhsvm.estimators._targets import Targets
 from nhsvm.hierarchy import Hierarchy
 from nhsvm.hierarchy.graph import FloatArray
 
+LARGEST = 1e100  # of a feature: squares and their sums must be far from the limits of double precision
+_SINGLE_LARGEST = 1e12  # the same for single precision
 X_CHECKS: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "accept_large_sparse": True}
 
 
 def checked(estimator: Any, X: Any, *, reset: bool = False) -> Any:
     """Samples as a CSR matrix or an array of floats; ``reset`` takes the number and names of features from them."""
     try:
-        return validate_data(estimator, X, reset=reset, **X_CHECKS)
+        X = validate_data(estimator, X, reset=reset, **X_CHECKS)
     except ValueError as error:
         text = str(error)
         if "contains NaN" in text or "contains infinity" in text:
             text = f"{text.splitlines()[0].rstrip('.')}: {_first_not_finite(X)}; drop or impute such samples"
         raise DataError(text) from error
+    largest = magnitude(X)
+    if largest > LARGEST:
+        raise DataError(f"X has values up to {largest:.2g}, too large to compute with: scale the features")
+    return X
+
+
+def magnitude(X: Any) -> float:
+    """The largest absolute value of some samples."""
+    values = X.data if sp.issparse(X) else X
+    return max(float(values.max()), -float(values.min())) if values.size else 0.0
+
+
+def precise_enough(X: Any, bias: float) -> bool:
+    """Whether sums of squares of these samples stay far from the limits of single precision."""
+    return max(magnitude(X), bias) <= _SINGLE_LARGEST
 
 
 def _first_not_finite(X: Any) -> str:

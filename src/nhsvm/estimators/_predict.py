@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from nhsvm.columns import Columns
 from nhsvm.errors import OptionError
-from nhsvm.estimators._data import checked
+from nhsvm.estimators._data import checked, precise_enough
 from nhsvm.estimators._options import n_threads
 from nhsvm.hierarchy.graph import IntArray
 
@@ -123,7 +123,8 @@ class Prediction:
         from nhsvm.solvers._sparse import SparseWeights
         from nhsvm.solvers._threads import Team
 
-        n, dtype = X.shape[0], self._values.dtype
+        n = X.shape[0]
+        dtype = self._values.dtype if precise_enough(X, self._bias) else np.dtype(np.float64)
         weights: Weights
         if sp.issparse(X):
             values = self._values if self._by_feature else np.ascontiguousarray(self._values.T)

@@ -11,7 +11,7 @@ from nhsvm._jit import kernel
 from nhsvm.columns import Columns
 from nhsvm.hierarchy.graph import FloatArray, IntArray, PtrArray
 from nhsvm.losses import Loss
-from nhsvm.oracles.proposals import Proposals
+from nhsvm.oracles._proposals import Proposals
 
 Floats = npt.NDArray[Any]
 _TABLE = 2**24  # numbers in the table of all losses, 128 MB: 4,096 leaves; beyond, rows are made batch by batch

@@ -473,9 +473,12 @@ def cached_kernel(
             i = samples[t + 1]
             for j in range(indptr[i], indptr[i + 1]):
                 base = np.intp(indices[j]) * n_columns
-                prefetch(weights, base + idx[ptr[leaves[i] + 1] - 1])
-                for k in range(count[i]):
-                    prefetch(weights, base + idx[ptr[pool_leaf[start[i] + k] + 1] - 1])
+                for k in range(count[i] + 1):
+                    which = leaves[i]
+                    if k < count[i]:
+                        which = pool_leaf[start[i] + k]
+                    if ptr[which + 1] > ptr[which]:
+                        prefetch(weights, base + idx[ptr[which + 1] - 1])
         i = samples[t]
         m, y = count[i], leaves[i]
         part = slice(start[i], start[i] + m)

@@ -29,8 +29,11 @@ class Team:
             work(0, n)
             return
         cuts = [n * k // self.size for k in range(self.size + 1)]
-        waiting = [self._pool.submit(work, lo, hi) for lo, hi in pairwise(cuts[1:]) if lo < hi]
+        waiting: list[Future[None]] = []
         try:
+            for lo, hi in pairwise(cuts[1:]):
+                if lo < hi:
+                    waiting.append(self._pool.submit(work, lo, hi))
             work(cuts[0], cuts[1])
         finally:
             _wait(waiting)

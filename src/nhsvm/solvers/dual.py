@@ -26,7 +26,7 @@ import numpy as np
 
 from nhsvm.hierarchy.graph import FloatArray
 from nhsvm.objective import Certificate, dual, penalty, primal
-from nhsvm.oracles.proposals import Proposals
+from nhsvm.oracles._proposals import Proposals
 from nhsvm.solvers._planes import Batch, Planes
 from nhsvm.solvers._problem import Callback, Problem, Record, Solution
 from nhsvm.solvers._threads import Team
@@ -231,7 +231,6 @@ class _Ascent:
         """Certify; if the estimate was wrong, learn by how much, and go to double precision if it is wrong again."""
         estimate = self.certificate.gap
         self.certify()
-        self.history[-1].update(self.values(), certified=True)
         if self.converged:
             return
         self.ratio = float(np.clip(self.certificate.gap / max(estimate, 1e-300), 0.1, 1.0))
@@ -275,8 +274,10 @@ class _Ascent:
             primal(penalty(stored, columns.alpha), slack, problem.costs),
             dual(penalty(exact, columns.alpha), self.planes.mass()),
         )
-        self.errors = float(np.mean(best != problem.leaves))
         self.certified = True
+        if self.history:
+            error = float(np.mean(best != problem.leaves))
+            self.history[-1].update(self.values(), training_error=error, certified=True)
 
     def values(self) -> Record:
         return {"primal": self.certificate.primal, "dual": self.certificate.dual, "gap": self.certificate.gap}

@@ -182,7 +182,8 @@ class Sgd:
         as many samples with the same C aims at. Samples given twice count twice; who wants several passes over the same
         batches, or knows how many will come, sets ``total``, ``n_samples`` and ``at_zero`` and calls :meth:`feed`.
         """
-        state.at_zero += _measure(problem, None, Team(1))[0]
+        at_zero = _measure(problem, None, Team(1))[0]  # before anything changes: it can fail
+        state.at_zero += at_zero
         state.total += float(problem.costs.sum())
         state.n_samples += np.count_nonzero(problem.costs > 0)
         self.feed(problem, state, self.draw(problem, state))
