@@ -10,6 +10,7 @@ import pytest
 from nhsvm import Hierarchy, errors
 from nhsvm.errors import (
     CycleError,
+    DataError,
     FileFormatError,
     HierarchyError,
     LabelError,
@@ -26,6 +27,7 @@ ALL = [
     CycleError(range(100)),
     UnknownLabelError(["dgo", 3], ["dog", "3"]),
     LabelError("bad"),
+    DataError("bad"),
     FileFormatError("a.csv", 4, "bad"),
     FileFormatError("a.csv", None, "bad"),
     OptionError("bad"),
