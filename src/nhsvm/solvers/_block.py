@@ -467,18 +467,23 @@ def cached_kernel(
     mark, columns, changes = work[1][0], work[1][2], work[1][3]
     needed, partial = np.empty(columns.shape[0], np.int32), np.empty(columns.shape[0], values.dtype)
     weights = values.reshape(-1)
+    ahead = np.empty(width + 1, np.int32)
     total = 0.0
     for t in range(samples.shape[0]):
         if data.ndim == 1 and t + 1 < samples.shape[0]:  # ask for the next sample's weights while this one is worked on
             i = samples[t + 1]
+            n = 0
+            for k in range(count[i] + 1):
+                which = leaves[i]
+                if k < count[i]:
+                    which = pool_leaf[start[i] + k]
+                if ptr[which + 1] > ptr[which]:
+                    ahead[n] = idx[ptr[which + 1] - 1]
+                    n += 1
             for j in range(indptr[i], indptr[i + 1]):
                 base = np.intp(indices[j]) * n_columns
-                for k in range(count[i] + 1):
-                    which = leaves[i]
-                    if k < count[i]:
-                        which = pool_leaf[start[i] + k]
-                    if ptr[which + 1] > ptr[which]:
-                        prefetch(weights, base + idx[ptr[which + 1] - 1])
+                for k in range(n):
+                    prefetch(weights, base + ahead[k])
         i = samples[t]
         m, y = count[i], leaves[i]
         part = slice(start[i], start[i] + m)
