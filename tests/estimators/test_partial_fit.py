@@ -97,11 +97,29 @@ def test_weights():
 def test_not_after_fit_or_from_a_file(tmp_path):
     X, y = make()
     model = NHSVM(TREE, solver="sgd", tol=1e-2).fit(X, y)
-    with pytest.raises(OptionError, match="goes on from partial_fit only"):
+    with pytest.raises(OptionError, match="goes on from a completed partial_fit only"):
         model.partial_fit(X, y, classes=LEAVES)
     model = NHSVM(TREE, solver="sgd").partial_fit(X, y, classes=LEAVES)
     model.save(tmp_path / "model")
     back = load(tmp_path / "model")
     np.testing.assert_array_equal(back.decision_function(X), model.decision_function(X))
-    with pytest.raises(OptionError, match="goes on from partial_fit only"):
+    with pytest.raises(OptionError, match="goes on from a completed partial_fit only"):
         back.partial_fit(X, y)
+
+
+def test_a_call_that_is_broken_off_cannot_be_gone_on_from(monkeypatch):
+    """Its samples may be half counted; the model of the call before stays."""
+    X, y = make()
+    model = NHSVM(TREE, solver="sgd").partial_fit(X, y, classes=np.unique(y))
+    coef = model.coef_.copy()
+
+    def broken(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("nhsvm.solvers.sgd.steps_kernel", broken)
+        with pytest.raises(KeyboardInterrupt):
+            model.partial_fit(X, y)
+    np.testing.assert_array_equal(model.coef_, coef)
+    with pytest.raises(OptionError, match="broken off"):
+        model.partial_fit(X, y)

@@ -81,17 +81,14 @@ class Prediction:
         return self.classes_[best]
 
     def predict_topk(self, X: Any, k: int = 5) -> Floats:
-        """The k classes with the highest scores, best first: (n_samples, k)."""
+        """The k classes with the highest scores, best first: (n_samples, k), or all classes if there are fewer.
+
+        Equal scores are in the order of ``classes_``.
+        """
         if not isinstance(k, (int, np.integer)) or isinstance(k, bool) or not k >= 1:
             raise OptionError(f"k must be a whole number of at least 1, not {k!r}")
         scores = self._class_scores(X)
-        k = min(int(k), scores.shape[1])
-        best = np.argpartition(-scores, k - 1, axis=1)[:, :k] if k < scores.shape[1] else None
-        if best is None:
-            return self.classes_[np.argsort(-scores, axis=1, kind="stable")]
-        best.sort(axis=1)  # equal scores in the order of classes
-        order = np.argsort(-np.take_along_axis(scores, best, axis=1), axis=1, kind="stable")
-        return self.classes_[np.take_along_axis(best, order, axis=1)]
+        return self.classes_[np.argsort(-scores, axis=1, kind="stable")[:, :k]]
 
     def node_scores(self, X: Any) -> Floats:
         """U_n·x of every node of ``hierarchy_``: (n_samples, n_nodes)."""

@@ -14,8 +14,8 @@ def unchanged_on_error(estimator: Any) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        if "_planes" in before:  # dual variables that a solver had in its hands are gone
-            before["_planes"] = vars(estimator)["_planes"]
+        for name in before.keys() & {"_planes", "_stream"}:  # what a solver had in its hands is gone
+            before[name] = vars(estimator)[name]
         vars(estimator).clear()
         vars(estimator).update(before)
         raise

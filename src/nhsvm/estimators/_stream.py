@@ -60,6 +60,7 @@ class Stream:
             problem, solver = self._problem(X, targets, weight, oracle), self._solver()
             if begun is None:
                 state = solver.begin(problem)
+            self._stream = None  # the solver changes it, and may be interrupted half-way
             solver.partial(problem, state)
             self._store(problem, targets, alpha, _solution(problem, state))
             self._stream = state, oracle, alpha
@@ -78,7 +79,10 @@ def _solution(problem: Any, state: Any) -> Any:
 
 def _first_targets(estimator: Any, y: Any, classes: Any) -> Targets:
     if hasattr(estimator, "classes_"):
-        raise OptionError("partial_fit goes on from partial_fit only, not from fit or from a file; clone the estimator")
+        raise OptionError(
+            "partial_fit goes on from a completed partial_fit only, not from fit, a file, or a call that was broken off; clone "
+            "the estimator and begin again"
+        )
     if classes is None:
         raise LabelError("classes must be given in the first call of partial_fit: all labels that will ever be met")
     return encode(y, estimator.hierarchy, classes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy.typing as npt
@@ -14,8 +15,8 @@ from nhsvm.solvers._planes import Planes
 _OVERHEAD = 100  # time that a batch spends on a sample beside its columns, in units of one column
 
 
-class CachedPasses:
-    """A mixin for weights that know their samples."""
+class CachedPasses(ABC):
+    """A base of weights that know their samples."""
 
     n_samples: int
     n_columns: int
@@ -23,13 +24,13 @@ class CachedPasses:
     values: npt.NDArray[Any]
     squared_norms: FloatArray
 
+    @abstractmethod
     def entries(self) -> tuple[Any, Any, Any]:
         """(indptr, indices, data) of the samples."""
-        raise NotImplementedError
 
+    @abstractmethod
     def apart(self) -> float:
         """Time to read one column by itself, in units of one among all columns."""
-        raise NotImplementedError
 
     def cheap(self, planes: Planes, columns: Columns) -> bool:
         """Whether reading only the columns of planes in use is much less work than reading them all."""
