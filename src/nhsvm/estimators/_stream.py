@@ -80,8 +80,8 @@ def _solution(problem: Any, state: Any) -> Any:
 def _first_targets(estimator: Any, y: Any, classes: Any) -> Targets:
     if hasattr(estimator, "classes_"):
         raise OptionError(
-            "partial_fit goes on from a completed partial_fit only, not from fit, a file, or a call that was broken off; clone "
-            "the estimator and begin again"
+            "partial_fit goes on from a completed partial_fit only, not from fit, a file, or a call that was "
+            "broken off; clone the estimator and begin again"
         )
     if classes is None:
         raise LabelError("classes must be given in the first call of partial_fit: all labels that will ever be met")
