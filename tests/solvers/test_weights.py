@@ -73,7 +73,7 @@ def test_scores(sparse, dtype, seed):
     np.testing.assert_allclose(out, expected, rtol=1e-12, atol=1e-12)
     for lo, hi in ((0, case.n), (case.n // 3, case.n // 2)):
         some = np.full((case.n, case.n_columns), 7, dtype)
-        w.batch(rows).scores(lo, hi, some)
+        w.scorer(rows)(lo, hi, some)
         np.testing.assert_allclose(some[lo:hi], expected[lo:hi], **close(dtype))
         assert (some[:lo] == 7).all()
         assert (some[hi:] == 7).all()
@@ -105,7 +105,7 @@ def test_gram_and_apply(sparse, dtype, threads, seed):
     rows = case.rng.permutation(case.n)[: case.rng.integers(1, case.n + 1)]
     with Team(threads) as team:
         batch = case.weights.batch(rows)
-        gram = batch.gram(team)
+        gram = batch.gram
         np.testing.assert_allclose(gram, case.full[rows] @ case.full[rows].T, **close(dtype))
         assert gram.dtype == dtype
         np.testing.assert_array_equal(gram, gram.T)

@@ -114,38 +114,40 @@ def _tree_block(h, a, left, q, leaf, y, m, ptr, idx, alpha, slot, work):
 def _flat_block(h, a, left, q, leaf, y, m, ptr, idx, alpha, work):
     """The same for paths of one column each: a_l = max(0, a⁰_l + target_l − slope_l λ), which sum to C_i.
 
-    The sum is convex and decreasing in λ, so Newton's method from the left only ever drops labels.
+    The sum is convex and decreasing in λ, so Newton's method from the left only ever drops labels. Loops without
+    branches, which LLVM vectorises.
     """
-    z, target, slope = work[2], work[3], work[4]
+    column, z, target, slope = work[0][: m + 1], work[2][: m + 1], work[3][: m + 1], work[4][: m + 1]
+    for k in range(m):
+        column[k] = idx[ptr[leaf[k]]]
+        z[k] = a[k]
+    column[m] = idx[ptr[y]]
+    z[m] = left
     shift = h[m]  # as in the tree step: prices from the largest gradient, and changes instead of weights
     for k in range(m):
         shift = max(shift, h[k])
+    inverse = 1.0 / q
     for k in range(m + 1):
-        z[k] = left
-        which = y
-        if k < m:
-            z[k] = a[k]
-            which = leaf[k]
-        slope[k] = 1.0 / (q * alpha[idx[ptr[which]]])
+        slope[k] = inverse / alpha[column[k]]
         target[k] = slope[k] * (h[k] - shift)
     price = 0.0
-    dropped = True
-    while dropped:
-        dropped = False
+    n_dropped = 1
+    while n_dropped > 0:
         all_target, all_slope = 0.0, 0.0
         for k in range(m + 1):
             all_target += target[k]
             all_slope += slope[k]
         price = all_target / all_slope
+        n_dropped = 0
         for k in range(m + 1):
-            if slope[k] > 0.0 and z[k] + (target[k] - slope[k] * price) < 0.0:
-                target[k] = -z[k]
-                slope[k] = 0.0
-                dropped = True
-    own = -q * alpha[idx[ptr[y]]] * (target[m] - slope[m] * price)
+            drop = (z[k] + (target[k] - slope[k] * price) < 0.0) & (slope[k] > 0.0)
+            target[k] = -z[k] if drop else target[k]
+            slope[k] = 0.0 if drop else slope[k]
+            n_dropped += drop
+    own = -q * alpha[column[m]] * (target[m] - slope[m] * price)
     for k in range(m):
         change = target[k] - slope[k] * price
-        h[k] -= q * alpha[idx[ptr[leaf[k]]]] * change + own
+        h[k] -= q * alpha[column[k]] * change + own
         a[k] = a[k] + change if slope[k] > 0.0 else 0.0
 
 
@@ -236,7 +238,7 @@ def _workspace(width, n_columns, longest):
         np.empty(room), np.empty(width + 1, np.int32), np.empty(width + 1, np.bool_),
     )  # fmt: skip
     pair = (np.empty((width, width)), np.empty(width, np.bool_), np.empty(width), np.zeros(n_columns))
-    change = (np.full(n_columns, -1, np.int32), np.zeros(n_columns), np.empty(room, np.int32), np.empty(room))
+    change = (np.full(n_columns, -1, np.int32), np.zeros(n_columns), np.empty(room, np.uint32), np.empty(room))
     return np.empty(width), change, tree, pair, longest == 1
 
 
@@ -282,24 +284,51 @@ def _visit(h, a, m, y, cost, q, leaf, weight, scale, ptr, idx, alpha, nests, tol
         for k in range(m):
             a[k] *= cost / total
     gain = 0.0
-    toward = 0.0
     largest = 0.0
+    for k in range(m):
+        a[k] = 0.0 if a[k] < 1e-13 * cost else a[k]
+        change = a[k] - weight[k]
+        gain += 0.5 * change * (h[k] + first[k])
+        weight[k] = a[k]
+        a[k] = -change * scale[k]  # from here on what the plane adds to β of its columns
+        largest = max(largest, abs(a[k]))
+    if alone:
+        return gap, gain, _flat_changes(a, leaf, y, m, ptr, idx, alpha, 1e-14 * largest, columns, changes)
+    return gap, gain, _path_changes(a, leaf, y, m, ptr, idx, alpha, 1e-14 * largest, slot, beta, columns, changes)
+
+
+@kernel
+def _flat_changes(amounts, leaf, y, m, ptr, idx, alpha, least, columns, changes):
+    """List the columns that change, with the changes of α_n β_n; every plane has a column of its own."""
     n = 0
+    toward = 0.0
+    for k in range(m):
+        toward -= amounts[k]
+        c = idx[ptr[leaf[k]]]
+        columns[n] = c
+        changes[n] = alpha[c] * amounts[k]
+        n += abs(amounts[k]) > least
+    c = idx[ptr[y]]
+    columns[n] = c
+    changes[n] = alpha[c] * toward
+    n += abs(toward) > least
+    return n
+
+
+@kernel
+def _path_changes(amounts, leaf, y, m, ptr, idx, alpha, least, slot, beta, columns, changes):
+    """The same for paths that share columns; ``slot`` is −1 and ``beta`` zero before and after."""
+    n = 0
+    toward = 0.0
     for k in range(m + 1):
         which = y
         amount = toward
         if k < m:
-            if a[k] < 1e-13 * cost:
-                a[k] = 0.0
-            change = a[k] - weight[k]
-            if change == 0.0:
+            if amounts[k] == 0.0:
                 continue
-            gain += 0.5 * change * (h[k] + first[k])
-            weight[k] = a[k]
-            amount = -change * scale[k]
+            amount = amounts[k]
             toward -= amount
             which = leaf[k]
-            largest = max(largest, abs(amount))
         for e in range(ptr[which], ptr[which + 1]):
             c = idx[e]
             if slot[c] < 0:
@@ -310,13 +339,13 @@ def _visit(h, a, m, y, cost, q, leaf, weight, scale, ptr, idx, alpha, nests, tol
     kept = 0
     for k in range(n):
         c = columns[k]
-        if abs(beta[c]) > 1e-14 * largest:  # nodes that leaves share cancel up to rounding
+        if abs(beta[c]) > least:  # nodes that leaves share cancel up to rounding
             columns[kept] = c
             changes[kept] = alpha[c] * beta[c]
             kept += 1
         beta[c] = 0.0
         slot[c] = -1
-    return gap, gain, kept
+    return kept
 
 
 @kernel
@@ -390,16 +419,17 @@ def batch_kernel(
             )
             total += gain
             earliest = t + 1 if sweep == sweeps - 1 else 0
+            products = gram[t, earliest:]
             for k in range(n):
                 changed = True
                 if place[columns[k]] < 0:
                     place[columns[k]] = n_places
                     corrections[n_places, :] = 0.0
                     n_places += 1
-                row = corrections[place[columns[k]]]
+                row = corrections[place[columns[k]], earliest:]  # a loop from zero is one that LLVM vectorises
                 c = gram.dtype.type(changes[k])
-                for u in range(earliest, n_batch):
-                    row[u] += c * gram[t, u]
+                for u in range(row.shape[0]):
+                    row[u] += c * products[u]
             if sweep == 0:  # later sweeps are for the planes in use
                 size[t] = _keep_used(leaf[t], weight[t], value[t], loss[t], scale[t], before[t], m)
         if not changed:
@@ -465,9 +495,9 @@ def cached_kernel(
     h, a, score = np.empty(width + 1), np.empty(width), np.zeros(n_columns)
     work = _workspace(width, n_columns, _longest(ptr))
     mark, columns, changes = work[1][0], work[1][2], work[1][3]
-    needed, partial = np.empty(columns.shape[0], np.int32), np.empty(columns.shape[0], values.dtype)
+    needed, partial = np.empty(columns.shape[0], np.uint32), np.empty(columns.shape[0], values.dtype)
     weights = values.reshape(-1)
-    ahead = np.empty(width + 1, np.int32)
+    ahead = np.empty(width + 1, np.uint32)
     total = 0.0
     for t in range(samples.shape[0]):
         if data.ndim == 1 and t + 1 < samples.shape[0]:  # ask for the next sample's weights while this one is worked on
@@ -481,7 +511,7 @@ def cached_kernel(
                     ahead[n] = idx[ptr[which + 1] - 1]
                     n += 1
             for j in range(indptr[i], indptr[i + 1]):
-                base = np.intp(indices[j]) * n_columns
+                base = np.uintp(indices[j]) * np.uintp(n_columns)
                 for k in range(n):
                     prefetch(weights, base + ahead[k])
         i = samples[t]

@@ -13,7 +13,7 @@ from nhsvm._jit import kernel
 from nhsvm.hierarchy.graph import FloatArray
 from nhsvm.solvers._cached import CachedPasses
 from nhsvm.solvers._threads import Team
-from nhsvm.solvers._updates import Updates
+from nhsvm.solvers._updates import Scorer, Updates
 
 _VECTOR = 4  # time of a product of two vectors, in units of one in a product of matrices
 _NONE = np.zeros(0, dtype=np.int32)  # dense samples need no lists of features
@@ -73,8 +73,19 @@ class DenseWeights(CachedPasses):
             np.matmul(part, self.coef().T.astype(out.dtype, copy=False), out=out[lo : lo + _CHUNK])
         out += self.intercept()
 
+    def scorer(self, rows: npt.NDArray[np.int64]) -> Scorer:
+        """``scorer(lo, hi, out)`` fills ``out[lo:hi]`` with the scores of the samples ``rows[lo:hi]``."""
+        # one product for all of them, so that its bits do not depend on how threads share the rest
+        scores = self.X[rows] @ self.coef().T
+        scores += self.intercept()
+
+        def part(lo: int, hi: int, out: npt.NDArray[Any]) -> None:
+            out[lo:hi] = scores[lo:hi]
+
+        return part
+
     def batch(self, rows: npt.NDArray[np.int64]) -> DenseBatch:
-        """Samples that are scored, and then change the weights, together."""
+        """Samples that change the weights together; does not read the weights."""
         return DenseBatch(self, rows)
 
     def entries(self) -> tuple[Any, Any, Any]:
@@ -112,24 +123,18 @@ class DenseBatch:
     ----------
     weights : DenseWeights
     rows : array of sample numbers
+
+    Attributes
+    ----------
+    gram : array of (n, n)
+        Inner products of the samples.
     """
 
     def __init__(self, weights: DenseWeights, rows: npt.NDArray[np.int64]) -> None:
         self.weights = weights
         self.X = weights.X[rows]
-        # one product for the whole batch, so that its bits do not depend on how threads share the rest
-        self._scores = self.X @ weights.coef().T
-        self._scores += weights.intercept()
-
-    def scores(self, lo: int, hi: int, out: npt.NDArray[Any]) -> None:
-        """``out[lo:hi] = U x`` for the samples ``lo:hi`` of the batch."""
-        out[lo:hi] = self._scores[lo:hi]
-
-    def gram(self, team: Team) -> npt.NDArray[Any]:
-        """Inner products of the samples."""
-        out: npt.NDArray[Any] = self.X @ self.X.T
-        out += self.weights.bias**2
-        return out
+        self.gram: npt.NDArray[Any] = self.X @ self.X.T
+        self.gram += weights.bias**2
 
     def apply(self, updates: Updates, team: Team) -> None:
         """U_n += coefficient · x_t for every update (t, n, coefficient); threads share the features."""
@@ -142,11 +147,11 @@ class DenseBatch:
 @kernel
 def _apply_kernel(lo, hi, X, ptr, columns, coefficients, values):
     for t in range(X.shape[0]):
-        x = X[t]
+        x = X[t, lo:hi]
         for k in range(ptr[t], ptr[t + 1]):
-            row = values[columns[k]]
+            row = values[columns[k], lo:hi]
             c = values.dtype.type(coefficients[k])
-            for f in range(lo, hi):
+            for f in range(row.shape[0]):
                 row[f] += c * x[f]
 
 

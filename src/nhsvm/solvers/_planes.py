@@ -195,7 +195,6 @@ def _store_kernel(
         if largest == 0.0:
             continue
         n_touched = _add(beta, toward, leaves[t], ptr, idx, seen, t + 1, touched, n_touched)
-        touched[:n_touched].sort()  # weights of a feature are then met in the order of memory
         for k in range(n_touched):
             n = touched[k]
             if abs(beta[n]) > 1e-14 * largest:  # shared nodes cancel up to rounding

@@ -13,12 +13,12 @@ from nhsvm._jit import kernel, prefetch
 from nhsvm.hierarchy.graph import FloatArray, IntArray
 from nhsvm.solvers._cached import CachedPasses
 from nhsvm.solvers._threads import Team
-from nhsvm.solvers._updates import Updates
+from nhsvm.solvers._updates import Scorer, Updates
 
 _BLOCK = 2**20  # numbers in the double-precision buffer of one block of features
 _CACHE = 2**25  # bytes of weights that a processor's cache is taken to hold
 _NEAR, _FAR = 8, 128  # time of one weight read out of order, in units of one in order: from the cache, from memory
-_HEAVY = 0.08  # share of a batch's samples above which a feature goes into the dense panel of the inner products
+_LONG = 0.08  # share of a batch's samples above which a feature goes into the dense panel of the inner products
 
 
 class SparseWeights(CachedPasses):
@@ -78,8 +78,12 @@ class SparseWeights(CachedPasses):
         """``out[t] = U x`` for the samples ``rows``; summed in the precision of ``out``."""
         _scores_kernel(rows, self.indptr, self.indices, self.data, self.values, self.bias, out)
 
+    def scorer(self, rows: npt.NDArray[np.int64]) -> Scorer:
+        """``scorer(lo, hi, out)`` fills ``out[lo:hi]`` with the scores of the samples ``rows[lo:hi]``."""
+        return lambda lo, hi, out: self.scores(rows[lo:hi], out[lo:hi])
+
     def batch(self, rows: npt.NDArray[np.int64]) -> SparseBatch:
-        """Samples that are scored, and then change the weights, together."""
+        """Samples that change the weights together; does not read the weights."""
         return SparseBatch(self, rows)
 
     def entries(self) -> tuple[Any, Any, Any]:
@@ -130,66 +134,56 @@ def csr(
 class SparseBatch:
     """Some samples, with lists of who holds a feature; the lists serve the inner products and the updates.
 
+    A feature that many of the samples hold goes into a dense panel, whose products are fast; the pairs of the others
+    are found in their lists.
+
     Parameters
     ----------
     weights : SparseWeights
     rows : array of sample numbers
+
+    Attributes
+    ----------
+    gram : array of (n, n)
+        Inner products of the samples.
     """
 
     def __init__(self, weights: SparseWeights, rows: npt.NDArray[np.int64]) -> None:
-        self.weights = weights
-        self.rows = rows
-
-    def scores(self, lo: int, hi: int, out: npt.NDArray[Any]) -> None:
-        """``out[lo:hi] = U x`` for the samples ``lo:hi`` of the batch."""
-        self.weights.scores(self.rows[lo:hi], out[lo:hi])
-
-    def gram(self, team: Team) -> npt.NDArray[Any]:
-        """Inner products of the samples.
-
-        A feature that many of the samples hold goes into a dense panel, whose products are fast; the pairs of the
-        others are found in their lists.
-        """
-        w, n = self.weights, len(self.rows)
-        size = int((w.indptr[self.rows + 1] - w.indptr[self.rows]).sum())
-        self._order = np.empty(size, dtype=np.int32)
-        self._value = np.empty(size, dtype=w.data.dtype)
-        begin = np.empty(size, dtype=np.int32)
-        features, starts = np.empty(size, dtype=np.int32), np.empty(size + 1, dtype=np.int32)
-        n_lists = _invert_kernel(
-            self.rows, w.indptr, w.indices, w.data, w.scratch, self._order, self._value, begin, features, starts
+        self.weights = w = weights
+        n = len(rows)
+        size = int((w.indptr[rows + 1] - w.indptr[rows]).sum())
+        order, value = np.empty(size, dtype=np.int32), np.empty(size, dtype=w.data.dtype)
+        begin, features, starts = (np.empty(size + 1, dtype=np.int32) for _ in range(3))
+        n_lists, n_long = _invert_kernel(
+            rows, w.indptr, w.indices, w.data, w.scratch, _LONG * n, order, value, begin, features, starts
         )
-        self._features, self._starts = features[:n_lists], starts[: n_lists + 1]
-        heavy = np.flatnonzero(np.diff(self._starts) > _HEAVY * n)
-        panel = np.zeros((n, len(heavy) + 1), dtype=w.data.dtype)
-        panel[:, -1] = w.bias
-        _panel_kernel(heavy, self._starts, self._order, self._value, panel)
-        begin[np.isin(begin, self._starts[heavy])] = -1
-        out = np.empty((n, n), dtype=w.data.dtype)
-        parts = (w.indptr, w.data, self._order, self._value, begin, panel)
-        team.split(n, lambda lo, hi: _gram_kernel(self.rows, lo, hi, *parts, out))
-        _mirror_kernel(out)
-        return out
+        self._lists = (features[:n_lists], starts[: n_lists + 1], order, value)
+        self.gram = np.empty((n, n), dtype=w.data.dtype)
+        _gram_kernel(rows, n_long, w.bias, w.indptr, w.data, order, value, begin, self.gram)
 
     def apply(self, updates: Updates, team: Team) -> None:
-        """U_n += coefficient · x_t for every update (t, n, coefficient); after :meth:`gram`.
+        """U_n += coefficient · x_t for every update (t, n, coefficient).
 
         Feature by feature, so that a row of weights is fetched once for all samples. Threads share the features; every
         weight gets its updates in the order of the samples.
         """
         w = self.weights
-        n_lists = len(self._features)
-        parts = (self._features, self._starts, self._order, self._value, *updates, w.values)
-        cuts = np.searchsorted(self._starts, self._starts[-1] * np.arange(team.size + 1) // team.size)
-        cuts[-1] = n_lists
-
-        def work(lo: int, hi: int) -> None:
-            for k in range(lo, hi):
-                _apply_kernel(cuts[k], cuts[k + 1], *parts)
-
-        team.split(team.size, work)
+        features, starts, order, value = self._lists
+        ptr, columns = _unsigned(updates.indptr), _unsigned(updates.columns)
+        coefficients = updates.values[: updates.indptr[-1]].astype(w.values.dtype)
+        parts = (
+            _unsigned(features), _unsigned(starts[:-1]), _unsigned(starts[1:]), _unsigned(order), value,
+            ptr[:-1], ptr[1:], columns, coefficients, w.values,
+        )  # fmt: skip
+        # every so many features, not ranges: those met first are the frequent ones, which are fast
+        team.split(team.size, lambda lo, hi: _apply_kernel(lo, team.size, *parts))
         if w.bias:
             _apply_bias_kernel(w.bias, *updates, w.values[-1])
+
+
+def _unsigned(indices: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The same indices as unsigned numbers, which kernels need not test for counting from the end."""
+    return indices.view(f"u{indices.itemsize}")
 
 
 @kernel
@@ -228,16 +222,18 @@ def _scores_kernel(rows, indptr, indices, data, values, bias, out):
 
 
 @kernel
-def _invert_kernel(rows, indptr, indices, data, place, order, value, begin, features, starts):
+def _invert_kernel(rows, indptr, indices, data, place, many, order, value, begin, features, starts):
     """Lists, feature by feature, of the samples that hold it, ascending; ``place`` is zero before and after.
 
-    ``begin[e]`` is, for entry e of the batch, where the list of its feature begins. Returns the number of lists.
+    ``begin[e]`` is, for entry e of the batch, where the list of its feature begins, or −1 − k if that is the k-th list
+    with more than ``many`` samples. Returns the numbers of lists and of long ones.
     """
     for t in range(rows.shape[0]):
         for j in range(indptr[rows[t]], indptr[rows[t] + 1]):
             place[indices[j]] += 1
     filled = np.empty(order.shape[0], np.int32)
-    n_lists = 0
+    long = np.empty(order.shape[0], np.int32)  # which of the long lists it is, or −1
+    n_lists, n_long = 0, 0
     top = 0
     e = 0
     for t in range(rows.shape[0]):
@@ -247,6 +243,10 @@ def _invert_kernel(rows, indptr, indices, data, place, order, value, begin, feat
                 features[n_lists] = f
                 starts[n_lists] = top
                 filled[n_lists] = top
+                long[n_lists] = -1
+                if place[f] > many:
+                    long[n_lists] = n_long
+                    n_long += 1
                 top += place[f]
                 n_lists += 1
                 place[f] = -n_lists
@@ -254,34 +254,34 @@ def _invert_kernel(rows, indptr, indices, data, place, order, value, begin, feat
             order[filled[k]] = t
             value[filled[k]] = data[j]
             filled[k] += 1
-            begin[e] = starts[k]
+            begin[e] = starts[k] if long[k] < 0 else -1 - long[k]
             e += 1
     starts[n_lists] = top
     for k in range(n_lists):
         place[features[k]] = 0
-    return n_lists
+    return n_lists, n_long
 
 
 @kernel
-def _panel_kernel(heavy, starts, order, value, panel):
-    for k in range(heavy.shape[0]):
-        for e in range(starts[heavy[k]], starts[heavy[k] + 1]):
-            panel[order[e], k] = value[e]
-
-
-@kernel
-def _gram_kernel(rows, lo, hi, indptr, data, order, value, begin, panel, out):
-    """Rows lo..hi of the lower triangle, diagonal included."""
+def _gram_kernel(rows, n_long, bias, indptr, data, order, value, begin, out):
+    n = rows.shape[0]
+    panel = np.zeros((n, n_long + 1), data.dtype)
     e = 0
-    for t in range(lo):
-        e += indptr[rows[t] + 1] - indptr[rows[t]]
-    for t in range(lo, hi):
+    for t in range(n):
+        mine = panel[t]
+        mine[n_long] = bias
+        for j in range(indptr[rows[t]], indptr[rows[t] + 1]):
+            if begin[e] < 0:
+                mine[-1 - begin[e]] = data[j]
+            e += 1
+    e = 0
+    for t in range(n):
         row = out[t]
         mine = panel[t]
         for u in range(t + 1):
             other = panel[u]
-            total = mine[0] * other[0]
-            for k in range(1, panel.shape[1]):
+            total = mine[n_long] * other[n_long]
+            for k in range(n_long):
                 total += mine[k] * other[k]
             row[u] = total
         for j in range(indptr[rows[t]], indptr[rows[t] + 1]):
@@ -294,30 +294,26 @@ def _gram_kernel(rows, lo, hi, indptr, data, order, value, begin, panel, out):
                 row[order[at]] += v * value[at]
                 at += 1
             row[t] += v * v
-
-
-@kernel
-def _mirror_kernel(out):
-    for t in range(out.shape[0]):
         for u in range(t):
-            out[u, t] = out[t, u]
+            out[u, t] = row[u]
 
 
 @kernel
-def _apply_kernel(first, last, features, starts, order, value, ptr, columns, coefficients, values):
-    n_columns = values.shape[1]
+def _apply_kernel(first, step, features, begin, end, order, value, ptr, ptr_end, columns, coefficients, values):
+    """All indices are unsigned."""
     weights = values.reshape(-1)
-    for k in range(first, last):
+    for k in range(first, features.shape[0], step):
         # the weights of a rare feature are far away: ask for them one feature ahead
-        if k + 1 < last and starts[k + 2] - starts[k + 1] < 8:
-            base = np.intp(features[k + 1]) * n_columns
-            for e in range(starts[k + 1], starts[k + 2]):
-                for i in range(ptr[order[e]], ptr[order[e] + 1]):
+        following = k + step
+        if following < features.shape[0] and end[following] - begin[following] < 8:
+            base = np.uintp(features[following]) * np.uintp(values.shape[1])
+            for e in range(begin[following], end[following]):
+                for i in range(ptr[order[e]], ptr_end[order[e]]):
                     prefetch(weights, base + columns[i])
         row = values[features[k]]
-        for e in range(starts[k], starts[k + 1]):
+        for e in range(begin[k], end[k]):
             v = value[e]
-            for i in range(ptr[order[e]], ptr[order[e] + 1]):
+            for i in range(ptr[order[e]], ptr_end[order[e]]):
                 row[columns[i]] += v * coefficients[i]
 
 

@@ -6,6 +6,9 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import pairwise
 from types import TracebackType
+from typing import Any, TypeVar
+
+Made = TypeVar("Made")
 
 
 class Team:
@@ -40,6 +43,18 @@ class Team:
         for future in waiting:
             future.result()
 
+    def ahead(self, work: Callable[[], Made]) -> Callable[[], Made]:
+        """Begin ``work`` on another thread, if there is one; the call that is returned waits and gives its result."""
+        if self._pool is None:
+            return work
+        future = self._pool.submit(work)
+
+        def result() -> Made:
+            _wait([future])
+            return future.result()
+
+        return result
+
     def __enter__(self) -> Team:
         return self
 
@@ -50,7 +65,7 @@ class Team:
             self._pool.shutdown(wait=True)
 
 
-def _wait(waiting: list[Future[None]]) -> None:
+def _wait(waiting: list[Future[Any]]) -> None:
     """All must have stopped before anybody touches their arrays, even if the user is impatient."""
     interrupt: KeyboardInterrupt | None = None
     for future in waiting:

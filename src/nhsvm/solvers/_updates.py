@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from nhsvm.hierarchy.graph import FloatArray, IntArray, PtrArray
+
+Scorer = Callable[[int, int, Any], None]
 
 
 class Updates(NamedTuple):

@@ -18,7 +18,9 @@ through all samples. The gap so found is the one that is reported, and that ends
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -31,10 +33,10 @@ from nhsvm.solvers._planes import Batch, Planes
 from nhsvm.solvers._problem import Callback, Problem, Record, Solution
 from nhsvm.solvers._threads import Team
 
-_BATCH = 128
+_BATCH = 256
 _NEW = 32  # labels a visit may add to those of a sample
 _FEW = 8  # the same in a search pass, which is followed by many passes over the planes in use
-_SWEEPS = 3
+_SWEEPS = 5
 _FOCUS = 5  # passes over the samples with most of the gap, between two over all
 _CACHED = 200  # passes over the planes in use between two full passes, at most
 _IDLE = 10  # passes without progress after which single precision is given up
@@ -129,10 +131,20 @@ class _Ascent:
         slack, wrong = 0.0, 0
         order = self.rng.permutation(np.flatnonzero(problem.costs > 0))
         size = self.batch_size()
-        for lo in range(0, len(order), size):
-            met, errors, gain = self.one_batch(order[lo : lo + size], tolerance)
-            slack += met
-            wrong += errors
+        batches = [order[lo : lo + size] for lo in range(0, len(order), size)]
+        ready: Callable[[], Any] | None = None
+        for k, samples in enumerate(batches):
+            found, leaves, costs = self.propose(samples, tolerance, _NEW)
+            batch = self.weights.batch(samples) if ready is None else ready()
+            if k + 1 < len(batches):  # another thread prepares the next while this one takes the steps
+                ready = self.team.ahead(partial(self.weights.batch, batches[k + 1]))
+            described = Batch(
+                samples, leaves, costs, self.weights.squared_norms[samples], not problem.oracle.normalized
+            )
+            updates, gain = self.planes.improve(described, found, batch.gram, problem.columns, tolerance, _SWEEPS)
+            batch.apply(updates, self.team)
+            slack += float(costs @ found.slack)
+            wrong += int((found.best != leaves).sum())
             dual_value += gain
         self.certificate = Certificate(max(self.planes.mass() - dual_value + slack, dual_value), dual_value)
         self.certified = False
@@ -148,7 +160,7 @@ class _Ascent:
         size = int(np.clip(_ROWS // max(1, self.weights.n_columns), 64, 4096))
         for lo in range(0, len(order), size):
             samples = order[lo : lo + size]
-            found, leaves, costs, _ = self.propose(samples, tolerance, _FEW)
+            found, leaves, costs = self.propose(samples, tolerance, _FEW)
             slack += float(costs @ found.slack)
             wrong += int((found.best != leaves).sum())
             self.planes.add(samples, found)
@@ -196,28 +208,18 @@ class _Ascent:
         largest = _BATCH if self.history else _BATCH // 2
         return int(np.clip(self.problem.n_samples // 16, 16, largest))
 
-    def one_batch(self, samples: np.ndarray, tolerance: float) -> tuple[float, int, float]:
-        """Score, choose labels, step, update; returns what was seen: Σ C_i ξ_i, errors, and the gain of the dual."""
-        found, leaves, costs, batch = self.propose(samples, tolerance, _NEW)
-        norms = self.weights.squared_norms[samples]
-        described = Batch(samples, leaves, costs, norms, not self.problem.oracle.normalized)
-        gram = batch.gram(self.team)
-        updates, gain = self.planes.improve(described, found, gram, self.problem.columns, tolerance, _SWEEPS)
-        batch.apply(updates, self.team)
-        return float(costs @ found.slack), int((found.best != leaves).sum()), gain
-
-    def propose(self, samples: np.ndarray, tolerance: float, n_new: int) -> tuple[Proposals, Any, Any, Any]:
-        """The planes of some samples and up to ``n_new`` more, with true leaves, costs and the batch itself."""
+    def propose(self, samples: np.ndarray, tolerance: float, n_new: int) -> tuple[Proposals, Any, Any]:
+        """The planes of some samples and up to ``n_new`` more, with true leaves and costs."""
         problem = self.problem
         leaves, costs = problem.leaves[samples], problem.costs[samples]
-        batch = self.weights.batch(samples)
+        scorer = self.weights.scorer(samples)
         rows, which = problem.oracle.loss_rows(leaves)
         start, count, leaf, weight = self.planes.of(samples)
         found = Proposals.empty(len(samples), int(count.max()) + n_new)
         scores = np.empty((len(samples), self.weights.n_columns), dtype=self.weights.values.dtype)
 
         def work(lo: int, hi: int) -> None:
-            batch.scores(lo, hi, scores)
+            scorer(lo, hi, scores)
             part = slice(lo, hi)
             problem.oracle.propose(
                 scores[part], leaves[part], costs[part], (rows, which[part]),
@@ -225,7 +227,7 @@ class _Ascent:
             )  # fmt: skip
 
         self.team.split(len(samples), work)
-        return found, leaves, costs, batch
+        return found, leaves, costs
 
     def try_certificate(self) -> None:
         """Certify; if the estimate was wrong, learn by how much, and go to double precision if it is wrong again."""
