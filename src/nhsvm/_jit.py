@@ -1,8 +1,8 @@
 """The only importer of numba: how every kernel of the library is compiled.
 
 A kernel is a plain function of arrays and scalars. It is compiled when first called, kept on disk for later processes,
-and releases the interpreter lock, so that threads run it side by side. Kernels that call each other live in one file:
-numba does not notice that a helper in another file has changed.
+and releases the interpreter lock, so that threads run it side by side. What kernels call is ``inlined`` and in the same
+file: numba does not notice that a helper in another file has changed.
 """
 
 from __future__ import annotations
@@ -16,9 +16,24 @@ from numba import types
 from numba.extending import intrinsic
 
 
+_OPTIONS = {"nogil": True, "fastmath": True, "error_model": "numpy"}
+
+
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile ``function``; sums may be reordered once, at compile time, so results are the same in every call."""
-    compiled: Callable[..., Any] = numba.njit(cache=True, nogil=True, fastmath=True, error_model="numpy")(function)
+    compiled: Callable[..., Any] = numba.njit(cache=True, **_OPTIONS)(function)
+    return compiled
+
+
+def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function for kernels of the same file, to become a part of them.
+
+    Handing over many arrays takes longer than a short step; and a kernel that calls another kernel is not the same
+    machine code, nor gives the same last bits, in the process that compiled both and in those that find them on disk.
+    """
+    compiled: Callable[..., Any] = numba.njit(nogil=True, fastmath=True, error_model="numpy", forceinline=True)(
+        function
+    )
     return compiled
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from nhsvm._jit import kernel
+from nhsvm._jit import inlined, kernel
 from nhsvm.columns import Columns
 from nhsvm.hierarchy.graph import FloatArray, IntArray, PtrArray
 from nhsvm.losses import Loss
@@ -97,7 +97,7 @@ def best_leaves(columns: Columns, node_scores: Floats, out: IntArray) -> None:
     _best_leaves_kernel(node_scores, columns.parent, columns.leaf_column, *columns.paths, out)
 
 
-@kernel
+@inlined
 def _leaf_sums(s, parent, leaf_column, ptr, idx, v):
     """Scores of all leaves from those of all columns; on a tree ``s`` is overwritten by the sums from the root."""
     n_leaves = v.shape[0]
@@ -138,7 +138,7 @@ def _best_leaves_kernel(scores, parent, leaf_column, ptr, idx, out):
         out[t] = best
 
 
-@kernel
+@inlined
 def _values(v, y, delta, normalized):
     """Turn leaf scores into loss-augmented differences, in place; 0 for the true leaf. Returns the best-scored leaf."""
     n = v.shape[0]

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from nhsvm._jit import kernel, prefetch
+from nhsvm._jit import inlined, kernel, prefetch
 
 
-@kernel
+@inlined
 def _tree_block(h, a, left, q, leaf, y, m, ptr, idx, alpha, slot, work):
     """The exact optimum for a tree whose leaves all have a column of their own; plane ``m`` is the true leaf.
 
@@ -110,7 +110,7 @@ def _tree_block(h, a, left, q, leaf, y, m, ptr, idx, alpha, slot, work):
     return settled
 
 
-@kernel
+@inlined
 def _flat_block(h, a, left, q, leaf, y, m, ptr, idx, alpha, work):
     """The same for paths of one column each: a_l = max(0, a⁰_l + target_l − slope_l λ), which sum to C_i.
 
@@ -151,7 +151,7 @@ def _flat_block(h, a, left, q, leaf, y, m, ptr, idx, alpha, work):
         a[k] = a[k] + change if slope[k] > 0.0 else 0.0
 
 
-@kernel
+@inlined
 def _plane_products(k, G, common, own, leaf, scale, ptr, idx, alpha, mark, m):
     """Row k of the inner products of the plane vectors κ(∧̃(l) − ∧̃(y)); ``mark`` is zero before and after."""
     for e in range(ptr[leaf[k]], ptr[leaf[k] + 1]):
@@ -165,7 +165,7 @@ def _plane_products(k, G, common, own, leaf, scale, ptr, idx, alpha, mark, m):
         mark[idx[e]] = 0.0
 
 
-@kernel
+@inlined
 def _pair_block(h, a, left, q, leaf, y, scale, m, ptr, idx, alpha, tolerance, work):
     """Steps between the plane with the largest gradient and the one with the smallest that has weight.
 
@@ -229,7 +229,7 @@ def _pair_block(h, a, left, q, leaf, y, scale, m, ptr, idx, alpha, tolerance, wo
                 h[k] -= q * step * G[up, k]
 
 
-@kernel
+@inlined
 def _workspace(width, n_columns, longest):
     """Arrays for :func:`_visit`: first gradients, changes, tree block, pair block; and whether paths are one column."""
     room = max(width + 1, min(n_columns, (width + 1) * longest))
@@ -242,7 +242,7 @@ def _workspace(width, n_columns, longest):
     return np.empty(width), change, tree, pair, longest == 1
 
 
-@kernel
+@inlined
 def _visit(h, a, m, y, cost, q, leaf, weight, scale, ptr, idx, alpha, nests, tolerance, work):
     """The block step of one sample.
 
@@ -297,7 +297,7 @@ def _visit(h, a, m, y, cost, q, leaf, weight, scale, ptr, idx, alpha, nests, tol
     return gap, gain, _path_changes(a, leaf, y, m, ptr, idx, alpha, 1e-14 * largest, slot, beta, columns, changes)
 
 
-@kernel
+@inlined
 def _flat_changes(amounts, leaf, y, m, ptr, idx, alpha, least, columns, changes):
     """List the columns that change, with the changes of α_n β_n; every plane has a column of its own."""
     n = 0
@@ -315,7 +315,7 @@ def _flat_changes(amounts, leaf, y, m, ptr, idx, alpha, least, columns, changes)
     return n
 
 
-@kernel
+@inlined
 def _path_changes(amounts, leaf, y, m, ptr, idx, alpha, least, slot, beta, columns, changes):
     """The same for paths that share columns; ``slot`` is −1 and ``beta`` zero before and after."""
     n = 0
@@ -348,7 +348,7 @@ def _path_changes(amounts, leaf, y, m, ptr, idx, alpha, least, slot, beta, colum
     return kept
 
 
-@kernel
+@inlined
 def _longest(ptr):
     longest = 0
     for k in range(ptr.shape[0] - 1):
@@ -356,7 +356,7 @@ def _longest(ptr):
     return longest
 
 
-@kernel
+@inlined
 def _keep_used(leaf, weight, value, loss, scale, before, m):
     """Move the planes that have, or had, a weight to the front; returns how many they are."""
     n = 0
@@ -437,7 +437,7 @@ def batch_kernel(
     return total
 
 
-@kernel
+@inlined
 def _needed(y, leaf, m, ptr, idx, mark, columns):
     """The columns on the paths of a sample's planes, ascending if paths nest; ``mark`` is −1 before and after."""
     n = 0
@@ -455,7 +455,7 @@ def _needed(y, leaf, m, ptr, idx, mark, columns):
     return n
 
 
-@kernel
+@inlined
 def _cached_gradients(h, score, y, leaf, loss, scale, m, ptr, idx):
     own = 0.0
     for e in range(ptr[y], ptr[y + 1]):
@@ -467,7 +467,7 @@ def _cached_gradients(h, score, y, leaf, loss, scale, m, ptr, idx):
         h[k] = loss[k] + scale[k] * x
 
 
-@kernel
+@inlined
 def _shrink(weight, leaf, loss, scale, m):
     """Drop the planes without weight; returns how many are left."""
     n = 0
@@ -524,10 +524,10 @@ def cached_kernel(
             for k in range(n):
                 partial[k] = bias * constant[needed[k]]
             for j in range(indptr[i], indptr[i + 1]):
-                row = values[indices[j]]
+                base = np.uintp(indices[j]) * np.uintp(n_columns)
                 v = data[j]
                 for k in range(n):
-                    partial[k] += v * row[needed[k]]
+                    partial[k] += v * weights[base + needed[k]]
         else:
             x = data[i]
             for k in range(n):
@@ -551,10 +551,10 @@ def cached_kernel(
                 for k in range(n):
                     constant[columns[k]] += bias * changes[k]
                 for j in range(indptr[i], indptr[i + 1]):
-                    row = values[indices[j]]
+                    base = np.uintp(indices[j]) * np.uintp(n_columns)
                     v = data[j]
                     for k in range(n):
-                        row[columns[k]] += v * partial[k]
+                        weights[base + columns[k]] += v * partial[k]
         else:
             x = data[i]
             for k in range(n):

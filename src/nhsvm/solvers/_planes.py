@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from nhsvm._jit import kernel
+from nhsvm._jit import inlined, kernel
 from nhsvm.columns import Columns
 from nhsvm.hierarchy.graph import FloatArray, IntArray, PtrArray
 from nhsvm.oracles._proposals import Proposals
@@ -111,7 +111,7 @@ class Planes:
     def mass(self) -> float:
         """Σ a_il Δ(l, y_i)."""
         at = self.flat()[1]
-        return float(self.weight[at] @ self.loss[at])
+        return float(np.sum(self.weight[at] * self.loss[at]))  # BLAS would sum by its number of threads
 
     def describe(self, leaves: IntArray, oracle: Any) -> None:
         """Take Δ and κ of all planes from the oracle, whose loss may have changed since they were found."""
@@ -154,7 +154,7 @@ def _compact_kernel(start, count, room, old_leaf, old_weight, old_loss, old_scal
     top[0] = at
 
 
-@kernel
+@inlined
 def _add(beta, amount, leaf, ptr, idx, seen, stamp, touched, n_touched):
     """Add ``amount`` on the path of a leaf, and list the columns met for the first time under this stamp."""
     for e in range(ptr[leaf], ptr[leaf + 1]):

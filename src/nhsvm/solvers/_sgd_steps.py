@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from nhsvm._jit import kernel
+from nhsvm._jit import inlined, kernel
 
 T, SCALE, CREDIT, COUNT, NORM, MASS, ERROR = range(7)  # places in SgdState.numbers
 _SMALL = 1e-3  # the factor of U is multiplied out below; small ones would cost digits of the average
 
 
-@kernel
+@inlined
 def _scores(i, indptr, indices, data, bias, values, scale, s):
     """Scores of all columns for sample i; which kind of samples it is, is settled when this is compiled."""
     factor = values.dtype.type(scale)
@@ -40,7 +40,7 @@ def _scores(i, indptr, indices, data, bias, values, scale, s):
             s[n] = total * factor
 
 
-@kernel
+@inlined
 def _worst(s, y, parent, leaf_column, ptr, idx, delta, normalized, v):
     """(leaf, Δ, κ) of the most violating leaf, given the scores of columns; leaf −1 if no bracket is positive."""
     n_leaves = v.shape[0]
@@ -70,7 +70,7 @@ def _worst(s, y, parent, leaf_column, ptr, idx, delta, normalized, v):
     return (worst, 1.0, 1.0 / delta[worst]) if normalized else (worst, delta[worst], 1.0)
 
 
-@kernel
+@inlined
 def _differing(y, other, ptr, idx, sign, columns):
     """Columns on one of two paths but not on both; returns how many. ``sign`` is +1 on that of y, −1 on the other."""
     n = 0
@@ -88,7 +88,7 @@ def _differing(y, other, ptr, idx, sign, columns):
     return n
 
 
-@kernel
+@inlined
 def _touch(at, n, values, sums, change, credit, alpha):
     """Add to one weight and take from its sum; returns what that means for Σ‖values‖²/α, and the new square over α."""
     old = np.float64(values[at, n])
@@ -99,7 +99,7 @@ def _touch(at, n, values, sums, change, credit, alpha):
     return change * (old + old + change) / alpha, new * new / alpha
 
 
-@kernel
+@inlined
 def _add(i, indptr, indices, data, bias, values, sums, credit, n_differ, columns, step, alpha):
     """U_n += ``step[n]`` α_n x_i for the columns that differ; returns as :func:`_touch`, summed."""
     gain, square = 0.0, 0.0
@@ -126,7 +126,7 @@ def _add(i, indptr, indices, data, bias, values, sums, credit, n_differ, columns
     return gain, square
 
 
-@kernel
+@inlined
 def _multiply_out(scale, credit, values, sums, shares):
     """Make the factor of U one, and the sum of all averaged U what ``sums`` holds."""
     for a in range(values.shape[0]):
