@@ -40,9 +40,9 @@ class Case:
         X = rng.normal(size=(n, d)) * (rng.random((n, d)) < often)
         X[rng.random(n) < 0.2] = 0
         self.bias = float(rng.choice([0.0, 1.0, 0.5]))
-        self.X = X.astype(dtype).astype(np.float64)
-        made = prepare(sp.csr_array(X) if sparse else X, dtype)
-        self.weights = (SparseWeights if sparse else DenseWeights).zeros(made, self.n_columns, self.bias)
+        made = prepare(sp.csr_array(X) if sparse else X, dtype if rng.random() < 0.5 else np.float64)
+        self.X = (made.toarray() if sparse else made).astype(np.float64)
+        self.weights = (SparseWeights if sparse else DenseWeights).zeros(made, self.n_columns, self.bias, dtype)
         U = rng.normal(size=(self.n_columns, d + 1)).astype(dtype)
         self.weights.values[:] = U.T if sparse else U
         self.U = U.astype(np.float64)
@@ -198,6 +198,11 @@ def test_prepare_does_not_copy_what_is_right():
     assert np.shares_memory(made.indices, X.indices)
     dense = np.eye(3)
     assert prepare(dense, np.float64) is dense
+    assert prepare(dense) is dense
+    for dtype in (np.float32, np.float64):  # the weights may have another precision than the samples
+        same = X.astype(dtype)
+        assert np.shares_memory(prepare(same).data, same.data)
+    assert prepare(np.eye(2, dtype=np.int64)).dtype == np.float64
     assert prepare(np.asfortranarray(np.arange(6.0).reshape(2, 3)), np.float64).flags.c_contiguous
 
 

@@ -103,7 +103,7 @@ class HierarchicalSVM(Prediction, Probability, Stream, Stored, ClassifierMixin, 
         bias = self.intercept_scaling if self.fit_intercept else 0.0
         single = self._tolerance() >= _SINGLE and precise_enough(X, bias)
         dtype = np.float32 if single else np.float64
-        return Problem(prepare(X, dtype), targets.leaves, self.C * weight, oracle.columns, oracle, bias)
+        return Problem(prepare(X), targets.leaves, self.C * weight, oracle.columns, oracle, bias, dtype)
 
     def _solver(self) -> Any:
         from nhsvm.solvers import SOLVERS

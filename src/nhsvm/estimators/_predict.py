@@ -125,7 +125,7 @@ class Prediction:
         weights: Weights
         if sp.issparse(X):
             values = self._values if self._by_feature else np.ascontiguousarray(self._values.T)
-            weights = SparseWeights(prepare(X, dtype), values, self._bias)
+            weights = SparseWeights(prepare(X), values, self._bias)
         else:
             weights = DenseWeights(X, self._values.T if self._by_feature else self._values, self._bias)
         step = max(16, _SCORES // max(1, self._columns.n_columns))

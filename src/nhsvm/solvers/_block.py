@@ -498,6 +498,7 @@ def cached_kernel(
     needed, partial = np.empty(columns.shape[0], np.uint32), np.empty(columns.shape[0], values.dtype)
     weights = values.reshape(-1)
     ahead = np.empty(width + 1, np.uint32)
+    x = np.empty(0 if data.ndim == 1 else data.shape[data.ndim - 1], values.dtype)
     total = 0.0
     for t in range(samples.shape[0]):
         if data.ndim == 1 and t + 1 < samples.shape[0]:  # ask for the next sample's weights while this one is worked on
@@ -525,11 +526,12 @@ def cached_kernel(
                 partial[k] = bias * constant[needed[k]]
             for j in range(indptr[i], indptr[i + 1]):
                 base = np.uintp(indices[j]) * np.uintp(n_columns)
-                v = data[j]
+                v = values.dtype.type(data[j])
                 for k in range(n):
                     partial[k] += v * weights[base + needed[k]]
         else:
-            x = data[i]
+            for f in range(x.shape[0]):
+                x[f] = data[i, f]
             for k in range(n):
                 row = values[needed[k]]
                 dot = bias * row[x.shape[0]]
@@ -552,11 +554,10 @@ def cached_kernel(
                     constant[columns[k]] += bias * changes[k]
                 for j in range(indptr[i], indptr[i + 1]):
                     base = np.uintp(indices[j]) * np.uintp(n_columns)
-                    v = data[j]
+                    v = values.dtype.type(data[j])
                     for k in range(n):
                         weights[base + columns[k]] += v * partial[k]
         else:
-            x = data[i]
             for k in range(n):
                 row = values[columns[k]]
                 for f in range(x.shape[0]):

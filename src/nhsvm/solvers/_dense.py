@@ -26,9 +26,9 @@ class DenseWeights(CachedPasses):
     Parameters
     ----------
     X : array of (n_samples, n_features)
-        float32 or float64, which is the precision of the weights too.
+        float32 or float64.
     values : array of (n_columns, n_features + 1)
-        U; the last entry of a row belongs to the constant feature.
+        U, in the precision to compute with; the last entry of a row belongs to the constant feature.
     bias : float
         Value of the constant feature, 0 for none.
     """
@@ -40,8 +40,10 @@ class DenseWeights(CachedPasses):
         self.values = values
 
     @classmethod
-    def zeros(cls, X: npt.NDArray[Any], n_columns: int, bias: float) -> DenseWeights:
-        return cls(X, np.zeros((n_columns, X.shape[1] + 1), dtype=X.dtype), bias)
+    def zeros(
+        cls, X: npt.NDArray[Any], n_columns: int, bias: float, dtype: npt.DTypeLike | None = None
+    ) -> DenseWeights:
+        return cls(X, np.zeros((n_columns, X.shape[1] + 1), dtype=dtype or X.dtype), bias)
 
     @property
     def n_columns(self) -> int:  # type: ignore[override]
@@ -64,7 +66,7 @@ class DenseWeights(CachedPasses):
 
     def double(self) -> DenseWeights:
         """The same in double precision; weights start at zero."""
-        return DenseWeights.zeros(self.X.astype(np.float64), self.n_columns, self.bias)
+        return DenseWeights.zeros(self.X, self.n_columns, self.bias, np.float64)
 
     def scores(self, rows: npt.NDArray[np.int64], out: npt.NDArray[Any]) -> None:
         """``out[t] = U x`` for the samples ``rows``; summed in the precision of ``out``."""
@@ -73,10 +75,14 @@ class DenseWeights(CachedPasses):
             np.matmul(part, self.coef().T.astype(out.dtype, copy=False), out=out[lo : lo + _CHUNK])
         out += self.intercept()
 
+    def _taken(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
+        """Some samples, in the precision of the weights."""
+        return self.X[rows].astype(self.values.dtype, copy=False)
+
     def scorer(self, rows: npt.NDArray[np.int64]) -> Scorer:
         """``scorer(lo, hi, out)`` fills ``out[lo:hi]`` with the scores of the samples ``rows[lo:hi]``."""
         # one product for all of them, so that its bits do not depend on how threads share the rest
-        scores = self.X[rows] @ self.coef().T
+        scores = self._taken(rows) @ self.coef().T
         scores += self.intercept()
 
         def part(lo: int, hi: int, out: npt.NDArray[Any]) -> None:
@@ -112,8 +118,8 @@ class DenseWeights(CachedPasses):
             total[:, :-1] += part @ self.X[lo : lo + _CHUNK].astype(np.float64)
         total[:, -1] = self.bias * (table.T @ np.ones(self.n_samples))
         self.values[:] = total
-        stored = self.values.astype(np.float64)
-        return np.einsum("ij,ij->i", total, total), np.einsum("ij,ij->i", stored, stored)
+        exact = np.einsum("ij,ij->i", total, total)
+        return exact, np.einsum("ij,ij->i", self.values, self.values, dtype=np.float64)
 
 
 class DenseBatch:
@@ -132,7 +138,7 @@ class DenseBatch:
 
     def __init__(self, weights: DenseWeights, rows: npt.NDArray[np.int64]) -> None:
         self.weights = weights
-        self.X = weights.X[rows]
+        self.X = weights._taken(rows)
         self.gram: npt.NDArray[Any] = self.X @ self.X.T
         self.gram += weights.bias**2
 

@@ -60,6 +60,8 @@ class Problem:
     oracle : Oracle
     bias : float
         Value of the constant feature, 0 for none.
+    dtype : dtype, optional
+        Precision of the weights; that of X by default.
     """
 
     X: Any
@@ -68,6 +70,7 @@ class Problem:
     columns: Columns
     oracle: Oracle
     bias: float = 1.0
+    dtype: npt.DTypeLike | None = None
 
     @property
     def n_samples(self) -> int:
@@ -76,7 +79,7 @@ class Problem:
     def weights(self) -> Weights:
         """Weights of zero for these samples."""
         kind = SparseWeights if sp.issparse(self.X) else DenseWeights
-        return kind.zeros(self.X, self.columns.n_columns, self.bias)
+        return kind.zeros(self.X, self.columns.n_columns, self.bias, self.dtype)
 
 
 @dataclass
@@ -104,11 +107,13 @@ class Solution:
     planes: Planes | None = None
 
 
-def prepare(X: Any, dtype: npt.DTypeLike) -> Any:
+def prepare(X: Any, dtype: npt.DTypeLike | None = None) -> Any:
     """Samples in the one form that kernels are compiled for; what already has it is not copied.
 
-    Sparse: CSR without duplicates, sorted, int64 row pointers and int32 indices. Dense: C order.
+    Sparse: CSR without duplicates, sorted, int64 row pointers and int32 indices. Dense: C order. float32 and float64
+    stay what they are, unless a dtype is asked for.
     """
+    dtype = dtype or (X.dtype if X.dtype in (np.float32, np.float64) else np.float64)
     if not sp.issparse(X):
         return np.ascontiguousarray(X, dtype=dtype)
     X = sp.csr_array(X)

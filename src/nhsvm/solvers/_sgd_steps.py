@@ -18,7 +18,8 @@ def _scores(i, indptr, indices, data, bias, values, scale, s):
         s[:] = values[values.shape[0] - 1] * values.dtype.type(bias)
         j = indptr[i]
         while j + 3 < indptr[i + 1]:  # four rows at a time: a quarter of the loads and stores of s
-            x0, x1, x2, x3 = data[j], data[j + 1], data[j + 2], data[j + 3]
+            x0, x1 = values.dtype.type(data[j]), values.dtype.type(data[j + 1])
+            x2, x3 = values.dtype.type(data[j + 2]), values.dtype.type(data[j + 3])
             r0, r1, r2, r3 = values[indices[j]], values[indices[j + 1]], values[indices[j + 2]], values[indices[j + 3]]
             for n in range(s.shape[0]):
                 s[n] += x0 * r0[n] + x1 * r1[n] + x2 * r2[n] + x3 * r3[n]
@@ -26,7 +27,7 @@ def _scores(i, indptr, indices, data, bias, values, scale, s):
         while j < indptr[i + 1]:
             r0 = values[indices[j]]
             for n in range(s.shape[0]):
-                s[n] += data[j] * r0[n]
+                s[n] += values.dtype.type(data[j]) * r0[n]
             j += 1
         for n in range(s.shape[0]):
             s[n] *= factor
@@ -36,7 +37,7 @@ def _scores(i, indptr, indices, data, bias, values, scale, s):
             row = values[n]
             total = row[x.shape[0]] * values.dtype.type(bias)
             for f in range(x.shape[0]):
-                total += x[f] * row[f]
+                total += values.dtype.type(x[f]) * row[f]
             s[n] = total * factor
 
 

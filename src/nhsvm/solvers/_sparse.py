@@ -27,9 +27,9 @@ class SparseWeights(CachedPasses):
     Parameters
     ----------
     X : csr_array
-        Sorted, without duplicates; float32 or float64, which is the precision of the weights too.
+        Sorted, without duplicates; float32 or float64.
     values : array of (n_features + 1, n_columns)
-        U; the last row belongs to the constant feature.
+        U, in the precision to compute with; the last row belongs to the constant feature.
     bias : float
         Value of the constant feature, 0 for none.
     """
@@ -41,8 +41,8 @@ class SparseWeights(CachedPasses):
         self.values = values
 
     @classmethod
-    def zeros(cls, X: sp.csr_array, n_columns: int, bias: float) -> SparseWeights:
-        return cls(X, np.zeros((X.shape[1] + 1, n_columns), dtype=X.dtype), bias)
+    def zeros(cls, X: sp.csr_array, n_columns: int, bias: float, dtype: npt.DTypeLike | None = None) -> SparseWeights:
+        return cls(X, np.zeros((X.shape[1] + 1, n_columns), dtype=dtype or X.dtype), bias)
 
     @property
     def n_columns(self) -> int:  # type: ignore[override]
@@ -71,8 +71,8 @@ class SparseWeights(CachedPasses):
 
     def double(self) -> SparseWeights:
         """The same in double precision; weights start at zero."""
-        X = csr(self.data.astype(np.float64), self.indices, self.indptr, (self.n_samples, self.n_features))
-        return SparseWeights.zeros(X, self.n_columns, self.bias)
+        X = csr(self.data, self.indices, self.indptr, (self.n_samples, self.n_features))
+        return SparseWeights.zeros(X, self.n_columns, self.bias, np.float64)
 
     def scores(self, rows: npt.NDArray[np.int64], out: npt.NDArray[Any]) -> None:
         """``out[t] = U x`` for the samples ``rows``; summed in the precision of ``out``."""
@@ -152,13 +152,13 @@ class SparseBatch:
         self.weights = w = weights
         n = len(rows)
         size = int((w.indptr[rows + 1] - w.indptr[rows]).sum())
-        order, value = np.empty(size, dtype=np.int32), np.empty(size, dtype=w.data.dtype)
+        order, value = np.empty(size, dtype=np.int32), np.empty(size, dtype=w.values.dtype)
         begin, features, starts = (np.empty(size + 1, dtype=np.int32) for _ in range(3))
         n_lists, n_long = _invert_kernel(
             rows, w.indptr, w.indices, w.data, w.scratch, _LONG * n, order, value, begin, features, starts
         )
         self._lists = (features[:n_lists], starts[: n_lists + 1], order, value)
-        self.gram = np.empty((n, n), dtype=w.data.dtype)
+        self.gram = np.empty((n, n), dtype=w.values.dtype)
         _gram_kernel(rows, n_long, w.bias, w.indptr, w.data, order, value, begin, self.gram)
 
     def apply(self, updates: Updates, team: Team) -> None:
@@ -265,7 +265,7 @@ def _invert_kernel(rows, indptr, indices, data, place, many, order, value, begin
 @kernel
 def _gram_kernel(rows, n_long, bias, indptr, data, order, value, begin, out):
     n = rows.shape[0]
-    panel = np.zeros((n, n_long + 1), data.dtype)
+    panel = np.zeros((n, n_long + 1), out.dtype)
     e = 0
     for t in range(n):
         mine = panel[t]
@@ -289,7 +289,7 @@ def _gram_kernel(rows, n_long, bias, indptr, data, order, value, begin, out):
             e += 1
             if at < 0:
                 continue
-            v = data[j]
+            v = out.dtype.type(data[j])
             while order[at] < t:  # a list holds each sample once, and this one ends the walk
                 row[order[at]] += v * value[at]
                 at += 1
