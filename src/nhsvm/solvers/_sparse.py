@@ -41,7 +41,7 @@ class SparseWeights(CachedPasses):
         self.values = values
 
     @classmethod
-    def zeros(cls, X: sp.csr_array, n_columns: int, bias: float, dtype: npt.DTypeLike | None = None) -> SparseWeights:
+    def zeros(cls, X: sp.csr_array, n_columns: int, bias: float, dtype: Any = None) -> SparseWeights:
         return cls(X, np.zeros((X.shape[1] + 1, n_columns), dtype=dtype or X.dtype), bias)
 
     @property

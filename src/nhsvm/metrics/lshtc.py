@@ -1,0 +1,83 @@
+"""The measures of the LSHTC challenges, in one table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from nhsvm.hierarchy import Hierarchy
+from nhsvm.metrics._pair import make_pair, ratio
+from nhsvm.metrics._paths import path_lengths
+
+
+def lshtc_measures(
+    y_true: Any,
+    y_pred: Any,
+    *,
+    hierarchy: Hierarchy,
+    labels: Sequence[Any] | None = None,
+    sample_weight: Any = None,
+) -> dict[str, float]:
+    """Accuracy, example-based and label-based precision, recall and F1, and the tree-induced error [1]_.
+
+    With tp_c, fp_c, fn_c counted for every label c of C, the labels that are true or predicted in some sample,
+
+    - ``accuracy``: mean over samples of |Y ∩ Ŷ| / |Y ∪ Ŷ|,
+    - ``example_precision``, ``example_recall``, ``example_f1``: means over samples of |Y ∩ Ŷ| / |Ŷ|, |Y ∩ Ŷ| / |Y| and
+      2 |Y ∩ Ŷ| / (|Y| + |Ŷ|),
+    - ``macro_precision``, ``macro_recall``: means over C of tp_c / (tp_c + fp_c) and tp_c / (tp_c + fn_c),
+    - ``macro_f1``: the harmonic mean of these two means, which is not the mean of every label's F1 that
+      :func:`~nhsvm.metrics.f1` gives with ``average="macro"``,
+    - ``micro_precision``, ``micro_recall``, ``micro_f1``: the same ratios from counts summed over C,
+    - ``tree_error``: :func:`~nhsvm.metrics.tree_distance`; only if every sample has one label.
+
+    0/0 is 1 where truth and prediction are both empty and 0 elsewhere, such as for the precision of a label that is
+    never predicted.
+
+    Parameters
+    ----------
+    y_true, y_pred : labels, label sets, or 0/1 matrix
+        See :func:`~nhsvm.metrics.example_jaccard`.
+    hierarchy : Hierarchy
+    labels : sequence of labels, optional
+        What the columns of a matrix are; by default ``hierarchy.leaves``.
+    sample_weight : array of n_samples, optional
+
+    References
+    ----------
+    .. [1] I. Partalas et al. LSHTC: a benchmark for large-scale text classification. arXiv:1503.08581, 2015.
+
+    Examples
+    --------
+    >>> h = Hierarchy.from_edges([("animal", "dog"), ("animal", "cat"), ("plant", "oak")])
+    >>> found = lshtc_measures(["dog", "cat", "oak"], ["dog", "dog", "oak"], hierarchy=h)
+    >>> {name: round(value, 3) for name, value in found.items() if not name.startswith(("example", "micro"))}
+    {'accuracy': 0.667, 'macro_precision': 0.5, 'macro_recall': 0.667, 'macro_f1': 0.571, 'tree_error': 0.667}
+    """
+    given = make_pair(y_true, y_pred, hierarchy, labels, sample_weight)
+    pair = given.over("labels", "auto")
+    both, true, pred = pair.per_sample()
+    found = {
+        "accuracy": pair.mean(ratio(both, true + pred - both, true, 0.0)),
+        "example_precision": pair.mean(ratio(both, pred, true, 0.0)),
+        "example_recall": pair.mean(ratio(both, true, pred, 0.0)),
+        "example_f1": pair.mean(ratio(2 * both, true + pred, true, 0.0)),
+    }
+    columns = pair.per_column()
+    used = columns.true + columns.pred > 0
+    for name, counts in (
+        ("macro", [count[used] for count in columns]),
+        ("micro", [np.array([count.sum()]) for count in columns]),
+    ):
+        both, true, pred = counts
+        precision, recall = (
+            float(values.mean()) if len(values) else 1.0
+            for values in (ratio(both, pred, true, 0.0), ratio(both, true, pred, 0.0))
+        )
+        found[f"{name}_precision"], found[f"{name}_recall"] = precision, recall
+        found[f"{name}_f1"] = 2 * precision * recall / (precision + recall) if precision + recall else 0.0
+    if given.is_single:
+        found["tree_error"] = pair.mean(path_lengths(hierarchy.graph, given.true.indices, given.pred.indices))
+    return found
