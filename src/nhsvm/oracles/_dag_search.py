@@ -1,0 +1,161 @@
+"""One sample on the core: bound, find, fix, shrink; branch where that stalls; HiGHS for what is left."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from nhsvm.hierarchy.graph import FloatArray
+from nhsvm.oracles._dag_core import FREE, OFF, ON, Core, States, back, reduced
+from nhsvm.oracles._dag_primal import find
+from nhsvm.oracles._dag_program import solve_program
+from nhsvm.oracles._dag_sweeps import Sweeper
+
+_SMALL = 3000  # nodes up to which moves are tried
+_ROUNDS = 2  # sweeps up and down between two looks at the marginals
+_FEW = 0.05  # part of the nodes that has to be settled before a smaller core is made
+_SLOW = 0.02  # part of the gap; sweeps that lower the bound by less, three looks in a row, have stalled
+_PROGRAMS = 2  # open parts that are given to HiGHS one by one; more, and it gets what they were split from
+
+
+class Open(NamedTuple):
+    """A part of the search that is not settled: decisions to be made on a core, and its bound."""
+
+    core: Core
+    fate: States | None  # None: nothing to decide
+    bound: float
+
+
+class Search:
+    """Depth first; every part is bounded, shrunk and split by the same means.
+
+    Parameters
+    ----------
+    first : Core
+    scale : float
+        Σ|r|: differences of 1e-12 of it are rounding.
+    big : float
+        A cover below ``-big`` is none at all.
+    """
+
+    def __init__(self, first: Core, scale: float, big: float) -> None:
+        self.first = first
+        self.big = big
+        self.tolerance = 1e-12 * scale
+        self.largest = float(np.abs(first.reward).max(initial=0.0))
+        self.value = -1e300  # not infinite: kernels are compiled for finite numbers
+        self.on: States = np.zeros(first.size, np.uint8)
+        self.work = 0
+        self.parts = 0
+        self.rest: Open | None = None  # what was split first
+
+    def run(self, budget: int, exact: bool) -> float:
+        """Search until the budget (edges visited in sweeps) is spent; the bound that is proved then."""
+        todo = [Open(self.first, None, np.inf)]
+        while todo:
+            part = todo.pop()
+            if part.bound <= self.value + self.tolerance:
+                continue
+            if self.work > budget and self.parts:
+                todo.append(part)
+                break
+            self.parts += 1
+            todo += self._process(part, 60 if self.parts == 1 else 6, budget)
+        bound = max([self.value, *(part.bound for part in todo)])
+        if exact and todo:
+            bound = self._program(todo)
+        return bound if bound > self.value + self.tolerance else self.value
+
+    def _process(self, part: Open, patience: int, budget: int) -> list[Open]:
+        """Nothing if the part is settled, else its two halves, the more promising one last."""
+        fresh = part.fate is None
+        rounds = 1 if fresh else _ROUNDS  # many samples are settled at the first look
+        bound, stalled, last = part.bound, 0, np.inf
+        core = part.core if part.fate is None else reduced(part.core, part.fate, self.big)
+        sweeper = None
+        while core is not None:
+            if core.size == 0:
+                self._accept(core, np.zeros(0, np.uint8), core.constant)
+                return []
+            if sweeper is None or sweeper.core is not core:
+                sweeper, fresh = Sweeper(core, fresh), False
+            self.work += (core.n_edges + core.size) * sweeper.run(rounds, self.value + self.tolerance)
+            rounds = _ROUNDS
+            bound = min(bound, sweeper.bound)
+            if bound <= self.value + self.tolerance:
+                return []
+            enough = bound - self.tolerance
+            self._accept(core, *find(core, sweeper.marginal, self.big, enough))
+            if bound <= self.value + self.tolerance:
+                return []
+            gap = sweeper.bound - self.value
+            fate, n_fixed = self._fixed(core, sweeper.marginal, gap - self.tolerance)
+            if self.work > budget:
+                return [Open(core, fate, bound)]
+            if n_fixed > _FEW * core.size:
+                core = reduced(core, fate, self.big)
+                continue
+            slow = _SLOW * gap if core.size < _SMALL else 0.1 * _SLOW * gap  # a split says little on a large core
+            stalled = stalled + 1 if sweeper.bound > last - slow else 0
+            last = sweeper.bound
+            if stalled == 1 and core.size < _SMALL:
+                self._accept(core, *find(core, sweeper.marginal, self.big, enough, 3, gap))
+            patience -= 1
+            if stalled >= 3 or patience <= 0:
+                return self._halves(core, sweeper.marginal, bound)
+        return []
+
+    def _fixed(self, core: Core, marginal: FloatArray, gap: float) -> tuple[States, int]:
+        """Decisions that any better set agrees with."""
+        free = core.state == FREE
+        fate = core.state.copy()
+        fate[free & (marginal >= gap)] = ON
+        fate[free & (marginal <= -gap)] = OFF
+        return fate, int(np.count_nonzero(fate != core.state))
+
+    def _halves(self, core: Core, marginal: FloatArray, bound: float) -> list[Open]:
+        """Split at the node that the dual is least sure of and that touches most others."""
+        degree = np.diff(core.links.child_ptr) + np.diff(core.links.parent_ptr)
+        doubt = np.where(core.state == FREE, np.abs(marginal) / (1.0 + degree), np.inf)
+        node = int(np.argmin(doubt))
+        halves = []
+        for decision in (OFF, ON) if marginal[node] > 0 else (ON, OFF):
+            fate = core.state.copy()
+            fate[node] = decision
+            halves.append(Open(core, fate, bound))
+        if self.rest is None:
+            self.rest = Open(core, core.state.copy(), bound)
+        return halves
+
+    def _accept(self, core: Core, on: States, value: float) -> None:
+        if value > self.value:
+            self.value = value
+            self.on = back(core, on)
+
+    def _program(self, todo: list[Open]) -> float:
+        """The rest by HiGHS; the bound for all of it."""
+        if len(todo) > _PROGRAMS and self.rest is not None:
+            todo = [self.rest]
+        bound = self.value
+        for part in todo:
+            core = part.core if part.fate is None else reduced(part.core, part.fate, self.big)
+            if core is None or part.bound <= self.value + self.tolerance:
+                continue
+            if core.size == 0:
+                self._accept(core, np.zeros(0, np.uint8), core.constant)
+                continue
+            on, upper = solve_program(core, self.big)
+            if np.isfinite(upper):
+                self._accept(core, on, value_of(core, on))
+                # HiGHS works to 1e-6 of the largest reward; what it calls optimal is
+                bound = max(bound, upper)
+        return self.value if bound <= self.value + 1e-6 * self.largest else bound
+
+
+def value_of(core: Core, on: States) -> float:
+    """What a set is worth on a core."""
+    parent = np.repeat(np.arange(core.size), np.diff(core.links.child_ptr))
+    covered = np.bincount(parent, weights=on[core.links.child], minlength=core.size) > 0
+    inside = on == 1
+    return float(core.constant + core.reward[inside].sum() + core.cover[inside & ~covered].sum())

@@ -1,0 +1,159 @@
+"""What every multi-label oracle must do; a new one is covered as soon as it is in ORACLES and in KINDS."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nhsvm.oracles import ORACLES
+from nhsvm.oracles.brute_force import BruteForce
+from reference.multilabel import REWARDS, answer, random_rewards, violated
+from strategies import SPECIAL, dags, hierarchies, random_hierarchy, trees
+
+# every way to make one: what it is good for, and whether its answer is proved to be the best
+KINDS = {
+    "tree_multilabel": ("tree_multilabel", {}, True),
+    "dag_multilabel": ("dag_multilabel", {}, False),
+    "dag_multilabel, exact": ("dag_multilabel", {"exact": True}, True),
+    "lp": ("lp", {}, False),
+    "lp, integral": ("lp", {"integral": True}, True),
+    "brute_force": ("brute_force", {}, True),
+}
+every_kind = pytest.mark.parametrize("kind", KINDS)
+both = pytest.mark.parametrize("allow_empty", [False, True])
+seeds = st.integers(0, 2**32)
+
+
+def make(kind, graph, **options):
+    name, own, _ = KINDS[kind]
+    return ORACLES[name](graph, **own, **options)
+
+
+def solve(kind, oracle, rewards):
+    return answer(oracle, rewards, np.float64 if KINDS[kind][0] == "lp" else np.uint8)
+
+
+def suitable(kind, max_nodes):
+    return trees(max_nodes) if kind == "tree_multilabel" else hierarchies(max_nodes)
+
+
+def example(kind, n_nodes=60, extra=0.7, roots=2):
+    if kind == "brute_force":
+        return random_hierarchy(14, 3, roots=roots, extra=extra)
+    return random_hierarchy(n_nodes, 3, roots=roots, extra=0.0 if kind == "tree_multilabel" else extra)
+
+
+def test_every_oracle_is_here():
+    assert {name for name, _, _ in KINDS.values()} == set(ORACLES) - {"single_label"}
+
+
+@every_kind
+@both
+def test_valid_valued_and_bounded(kind, allow_empty):
+    @settings(max_examples=50)
+    @given(suitable(kind, 11), st.sampled_from(REWARDS), seeds)
+    def check(h, rewards_kind, seed):
+        graph = h.graph
+        rewards = random_rewards(graph, rewards_kind, seed)
+        before = rewards.copy()
+        chosen, value, bound = solve(kind, make(kind, graph, allow_empty=allow_empty), rewards)
+        np.testing.assert_array_equal(rewards, before)
+        _, truth, _ = answer(BruteForce(graph, allow_empty=allow_empty), rewards)
+        small = 1e-9 * np.abs(rewards).max(axis=1)
+        whole = kind != "lp"
+        for r, z, v, s in zip(rewards, chosen.astype(float), value, small, strict=True):
+            assert set(np.unique(z)) <= {0.0, 1.0} or not whole
+            assert violated(graph, z, allow_empty) <= (0.0 if whole else 1e-7)
+            assert v == pytest.approx(float(r @ z), rel=1e-12, abs=s)
+        assert (bound >= value).all()
+        assert (bound >= truth - small).all()
+        if whole:
+            assert (value <= truth + small).all()
+        if KINDS[kind][2]:
+            np.testing.assert_allclose(value, truth, rtol=1e-9, atol=small.max())
+            np.testing.assert_allclose(bound, truth, rtol=1e-9, atol=small.max())
+
+    check()
+
+
+@every_kind
+@both
+def test_same_answer_again_alone_and_from_another_oracle(kind, allow_empty):
+    h = example(kind)
+    for rewards_kind in REWARDS:
+        rewards = random_rewards(h.graph, rewards_kind, 1, n=5)
+        oracle = make(kind, h.graph, allow_empty=allow_empty)
+        first = solve(kind, oracle, rewards)
+        again = solve(kind, oracle, rewards)
+        other = solve(kind, make(kind, h.graph, allow_empty=allow_empty), rewards)
+        alone = [solve(kind, oracle, rewards[t : t + 1].copy()) for t in reversed(range(5))][::-1]
+        for k in range(3):
+            np.testing.assert_array_equal(first[k], again[k])
+            np.testing.assert_array_equal(first[k], other[k])
+            np.testing.assert_array_equal(first[k], np.concatenate([a[k] for a in alone]))
+
+
+@every_kind
+def test_threads_share_an_oracle(kind):
+    h = example(kind)
+    oracle = make(kind, h.graph)
+    batches = [random_rewards(h.graph, "noise", seed, n=10) for seed in range(8)]
+    expected = [solve(kind, oracle, rewards) for rewards in batches]
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda rewards: solve(kind, oracle, rewards), batches))
+    for a, b in zip(expected, found, strict=True):
+        for k in range(3):
+            np.testing.assert_array_equal(a[k], b[k])
+
+
+@every_kind
+@both
+def test_no_sample(kind, allow_empty):
+    h = example(kind)
+    chosen, value, bound = solve(kind, make(kind, h.graph, allow_empty=allow_empty), np.empty((0, h.n_nodes)))
+    assert (chosen.shape, value.shape, bound.shape) == ((0, h.n_nodes), (0,), (0,))
+
+
+@every_kind
+@pytest.mark.parametrize("name", ["one node", "isolated roots", "diamond"])
+def test_all_negative_is_one_leaf_or_nothing(kind, name):
+    h = SPECIAL[name]
+    if kind == "tree_multilabel" and not h.is_tree:
+        return
+    rewards = -np.ones((1, h.n_nodes))
+    chosen, value, bound = solve(kind, make(kind, h.graph), rewards)
+    assert chosen[0, h.graph.leaves].sum() == 1
+    assert value[0] == -h.graph.leaf_ancestors.sizes().min()
+    assert bound[0] == pytest.approx(value[0])
+    chosen, value, bound = solve(kind, make(kind, h.graph, allow_empty=True), rewards)
+    assert not chosen.any()
+    assert value[0] == 0
+    assert bound[0] == pytest.approx(0)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("tree_multilabel", "brute_force")])
+@both
+def test_equals_the_dynamic_programme_on_trees(kind, allow_empty):
+    @settings(max_examples=30)
+    @given(trees(40), st.sampled_from(REWARDS), seeds)
+    def check(h, rewards_kind, seed):
+        rewards = random_rewards(h.graph, rewards_kind, seed)
+        _, truth, _ = answer(ORACLES["tree_multilabel"](h.graph, allow_empty=allow_empty), rewards)
+        _, value, bound = solve(kind, make(kind, h.graph, allow_empty=allow_empty), rewards)
+        small = 1e-9 * np.abs(rewards).max()
+        np.testing.assert_allclose(bound, truth, rtol=1e-9, atol=small)
+        np.testing.assert_allclose(value, truth, rtol=1e-9, atol=small)
+
+    check()
+
+
+@given(dags(14), st.sampled_from(REWARDS), seeds)
+@settings(max_examples=30)
+def test_all_exact_oracles_agree_on_dags(h, rewards_kind, seed):
+    rewards = random_rewards(h.graph, rewards_kind, seed)
+    exact = [kind for kind, (name, _, proved) in KINDS.items() if proved and name != "tree_multilabel"]
+    values = [solve(kind, make(kind, h.graph), rewards)[1] for kind in exact]
+    for value in values[1:]:
+        np.testing.assert_allclose(value, values[0], rtol=1e-9, atol=1e-9 * np.abs(rewards).max())

@@ -1,0 +1,248 @@
+"""The DAG oracle against brute force, the tree oracle and the integer program."""
+
+import threading
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nhsvm import Hierarchy
+from nhsvm.errors import DataError, OptionError
+from nhsvm.oracles._dag_core import Core, reduced
+from nhsvm.oracles._dag_plan import fold, make_plan
+from nhsvm.oracles._dag_program import solve_program
+from nhsvm.oracles.dag_multilabel import DagMultilabel
+from nhsvm.oracles.tree_multilabel import TreeMultilabel
+from strategies import SPECIAL, dags, hierarchies, random_hierarchy, trees
+
+seeds = st.integers(0, 2**32)
+KINDS = ("normal", "ties", "negative", "leaves cost", "inner cost", "zeros", "huge", "tiny", "heavy")
+
+
+def make_rewards(graph, kind, n, rng):
+    r = rng.normal(size=(n, graph.n_nodes)) + rng.normal()
+    if kind == "ties":
+        return np.round(r)
+    if kind == "negative":
+        return -np.abs(r)
+    if kind == "leaves cost":
+        return np.where(graph.is_leaf, -np.abs(r), np.abs(r))
+    if kind == "inner cost":
+        return np.where(graph.is_leaf, np.abs(r), -np.abs(r))
+    if kind == "heavy":
+        return rng.standard_t(1.0, size=r.shape)
+    return r * {"zeros": 0.0, "huge": 1e200, "tiny": 1e-200}.get(kind, 1.0)
+
+
+def solve(graph, rewards, **options):
+    n = len(rewards)
+    chosen, value, bound = np.empty((n, graph.n_nodes), np.uint8), np.empty(n), np.empty(n)
+    DagMultilabel(graph, **options).solve(rewards, chosen, value, bound)
+    return chosen, value, bound
+
+
+def is_valid(graph, y, allow_empty):
+    if not y.any():
+        return allow_empty
+    parent, child = graph.edges()
+    covered = np.bincount(parent, weights=y[child], minlength=graph.n_nodes) > 0
+    return bool((y[parent] >= y[child]).all() and (covered | graph.is_leaf)[y == 1].all())
+
+
+def best_of_all(graph, rewards, allow_empty):
+    """The optimum of every sample, from all leaf sets."""
+    sets = np.zeros((1, graph.n_nodes), dtype=bool)
+    for k in range(graph.n_leaves):
+        closure = np.zeros(graph.n_nodes, dtype=bool)
+        closure[graph.leaf_ancestors.row(k)] = True
+        sets = np.concatenate([sets, sets | closure])
+    values = rewards @ sets.T
+    return values[:, 0 if allow_empty else 1 :].max(axis=1)
+
+
+def check(graph, rewards, allow_empty=False, **options):
+    chosen, value, bound = solve(graph, rewards, allow_empty=allow_empty, **options)
+    scale = np.abs(rewards).sum(axis=1)
+    for t, y in enumerate(chosen):
+        assert is_valid(graph, y, allow_empty)
+        assert value[t] == pytest.approx(rewards[t][y == 1].sum(), abs=1e-12 * scale[t])
+    assert (bound >= value).all()
+    return value, bound, scale
+
+
+@pytest.mark.parametrize("allow_empty", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+@given(hierarchies(22), seeds)
+def test_equals_brute_force(kind, allow_empty, h, seed):
+    graph = h.graph
+    if graph.n_leaves > 12:
+        return
+    rewards = make_rewards(graph, kind, 4, np.random.default_rng(seed))
+    value, bound, scale = check(graph, rewards, allow_empty, exact=True)
+    best = best_of_all(graph, rewards, allow_empty)
+    assert np.abs(value - best).max() <= 1e-10 * scale.max()
+    assert np.abs(bound - best).max() <= 1e-10 * scale.max()
+
+
+@pytest.mark.parametrize("kind", ["normal", "ties", "leaves cost"])
+@given(dags(22), seeds, st.booleans())
+def test_a_tiny_budget_gives_a_set_and_a_bound(kind, h, seed, allow_empty):
+    graph = h.graph
+    if graph.n_leaves > 12:
+        return
+    rewards = make_rewards(graph, kind, 4, np.random.default_rng(seed))
+    value, bound, scale = check(graph, rewards, allow_empty, budget=0)
+    best = best_of_all(graph, rewards, allow_empty)
+    assert (value <= best + 1e-10 * scale).all()
+    assert (bound >= best - 1e-10 * scale).all()
+
+
+@pytest.mark.parametrize("allow_empty", [False, True])
+@given(trees(60), seeds, st.sampled_from(KINDS))
+def test_on_a_tree_it_is_the_dynamic_programme(allow_empty, h, seed, kind):
+    graph = h.graph
+    rewards = make_rewards(graph, kind, 3, np.random.default_rng(seed))
+    chosen, value, bound = np.empty((3, graph.n_nodes), np.uint8), np.empty(3), np.empty(3)
+    TreeMultilabel(graph, allow_empty=allow_empty).solve(rewards, chosen, value, bound)
+    found, same, proved = solve(graph, rewards, allow_empty=allow_empty)
+    scale = np.abs(rewards).sum()
+    assert np.abs(same - value).max() <= 1e-12 * scale
+    assert np.array_equal(proved, same)
+    if kind == "normal":  # no ties
+        assert np.array_equal(found, chosen)
+
+
+@pytest.mark.parametrize("name", SPECIAL)
+def test_extreme_shapes(name):
+    graph = SPECIAL[name].graph
+    rng = np.random.default_rng(0)
+    for kind in KINDS:
+        value, bound, _ = check(graph, make_rewards(graph, kind, 2, rng), exact=True)
+        assert np.array_equal(value, bound)
+
+
+@pytest.mark.parametrize("seed", range(36))
+def test_equals_the_integer_program(seed):
+    rng = np.random.default_rng(seed)
+    size, roots, extra = int(rng.integers(200, 1000)), int(rng.integers(1, 4)), 0.1 + 1.2 * rng.random()
+    h = random_hierarchy(size, seed, roots=roots, extra=extra)
+    kind = ("normal", "ties", "leaves cost", "inner cost")[seed % 4]
+    rewards = make_rewards(h.graph, kind, 1, rng)
+    value, bound, scale = check(h.graph, rewards, exact=True)
+    assert abs(value[0] - program(h.graph, rewards[0])) <= 1e-9 * max(abs(value[0]), 1.0) + 1e-12 * scale[0]
+    assert bound[0] == pytest.approx(value[0], rel=1e-9)
+
+
+def program(graph, r):
+    """Eq. 19 on the graph as it is: nothing of the plan, no folding."""
+    import highspy
+
+    parent, child = graph.edges()
+    solver = highspy.Highs()
+    for option, value in (("output_flag", False), ("threads", 1), ("mip_rel_gap", 0.0), ("mip_abs_gap", 0.0)):
+        solver.setOptionValue(option, value)
+    x = [solver.addBinary(obj=float(v)) for v in r]
+    for p, c in zip(parent, child, strict=True):
+        solver.addConstr(x[p] - x[c] >= 0)
+    for n in np.flatnonzero(~graph.is_leaf):
+        solver.addConstr(sum(x[c] for c in graph.children.row(n)) - x[n] >= 0)
+    solver.addConstr(sum(x[n] for n in range(graph.n_roots)) >= 1)
+    solver.changeObjectiveSense(highspy.ObjSense.kMaximize)
+    solver.run()
+    assert solver.getModelStatus() == highspy.HighsModelStatus.kOptimal
+    return float(r[np.array(solver.getSolution().col_value) > 0.5].sum())
+
+
+def test_a_spent_budget_ends_in_the_integer_program():
+    """Set cover: what a budget of nothing leaves open, HiGHS settles on the rest of the graph."""
+    open_ones = 0
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        edges = [("root", f"need {i}") for i in range(30)]
+        edges += [(f"need {i}", leaf) for leaf in range(45) for i in rng.permutation(30)[:3]]
+        graph = Hierarchy.from_edges(edges).graph
+        rewards = np.where(graph.is_leaf, -1.0 - 0.2 * rng.random((2, graph.n_nodes)), 1.0)
+        value, bound, _ = check(graph, rewards, budget=0)
+        best, proved, _ = check(graph, rewards, budget=0, exact=True)
+        longer, _, _ = check(graph, rewards, budget=10**8)
+        open_ones += int((bound > value).sum())
+        assert np.array_equal(best, proved)
+        assert (value <= best).all()
+        assert (best <= bound + 1e-9).all()
+        assert best == pytest.approx(longer, rel=1e-9)
+    assert open_ones > 0
+
+
+@given(dags(40), seeds)
+def test_the_program_on_a_core_has_the_optimum_of_the_core(h, seed):
+    graph = h.graph
+    plan = make_plan(graph, False)
+    if len(plan.node) == 1 or graph.n_leaves > 12:
+        return
+    r = make_rewards(graph, "normal", 1, np.random.default_rng(seed))
+    big = 2 * np.abs(r).sum()
+    folded = fold(plan, r[0], -2 * big, False)
+    state = np.zeros(len(plan.node), np.uint8)
+    state[0] = 1
+    core = Core(folded.reward, folded.cover, state, plan.links, np.zeros(len(plan.links.child)), 0.0)
+    best = best_of_all(graph, r, False)[0]
+    assert solve_program(core, big)[1] == pytest.approx(best, abs=1e-6)
+    smaller = reduced(core, state.copy(), big)
+    assert smaller is not None
+    rest = solve_program(smaller, big)[1] if smaller.size else smaller.constant
+    assert rest == pytest.approx(best, abs=1e-6)
+
+
+def test_chains_merge_and_shortcuts_are_dropped():
+    h = Hierarchy.from_edges([("r", "a"), ("a", "b"), ("b", "c"), ("r", "c"), ("r", "d"), ("b", "e"), ("d", "f")])
+    plan = make_plan(h.graph, False)  # r -> c says nothing beside r -> a -> b -> c; then a-b and d-f are one group each
+    assert len(plan.node) == 1
+    group = dict(zip(h.nodes, plan.group.tolist(), strict=True))
+    assert group["a"] == group["b"]
+    assert group["d"] == group["f"]
+    assert len(set(plan.group.tolist())) == 5
+
+
+def test_the_same_answer_every_time_and_in_threads():
+    graph = random_hierarchy(800, 3, extra=0.7).graph
+    rewards = make_rewards(graph, "ties", 12, np.random.default_rng(0))
+    kept = rewards.copy()
+    oracle = DagMultilabel(graph)
+    results = []
+
+    def work():
+        chosen, value, bound = np.empty(rewards.shape, np.uint8), np.empty(12), np.empty(12)
+        oracle.solve(rewards, chosen, value, bound)
+        results.append((chosen, value, bound))
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    single = [solve(graph, rewards[t : t + 1]) for t in range(12)]
+    results.append(tuple(np.concatenate(parts) for parts in zip(*single, strict=True)))
+    assert len(results) == 4
+    for other in results[1:]:
+        assert all(np.array_equal(a, b) for a, b in zip(results[0], other, strict=True))
+    assert np.array_equal(rewards, kept)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_rewards_must_be_finite(bad):
+    graph = SPECIAL["diamond"].graph
+    rewards = np.zeros((3, graph.n_nodes))
+    rewards[1, 4] = bad
+    with pytest.raises(DataError, match=f"sample 1 has {bad} at node number 4"):
+        solve(graph, rewards)
+
+
+def test_wrong_arrays_and_options():
+    graph = SPECIAL["diamond"].graph
+    with pytest.raises(DataError, match="too large"):
+        solve(graph, np.full((1, graph.n_nodes), 1e300))
+    with pytest.raises(OptionError, match="rewards must be"):
+        solve(graph, np.zeros((1, 3)))
+    with pytest.raises(OptionError, match="budget"):
+        DagMultilabel(graph, budget=-1)
