@@ -39,7 +39,7 @@ WEIGHTS: dict[str, Any] = {
     "maxmin": "maxmin",
     "power, ρ=2": Power(rho=2.0),
     "power, ρ=2, directional": Power(rho=2.0, directional=True),
-    "power, ρ=1.1": Power(rho=1.1),
+    "power, ρ=4": Power(rho=4.0),
     "uniform": "uniform",
 }
 

@@ -128,6 +128,8 @@ def test_warm_start_along_a_path():
         assert max(path.dual_objective_, cold.dual_objective_) <= min(path.objective_, cold.objective_)
     again = path.fit(X, y)
     assert again.n_iter_ == 1
+    assert again.history_[-1]["certified"]
+    assert again.history_[-1]["gap"] == again.gap_
     path.set_params(weights="uniform", loss="hamming").fit(X, y)
     assert path.objective_ == pytest.approx(HSVM(TREE, C=0.05).fit(X, y).objective_, rel=1e-3)
 

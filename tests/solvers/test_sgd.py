@@ -312,7 +312,7 @@ def test_a_cost_of_two_is_a_sample_listed_twice(sparse):
 
 @pytest.mark.parametrize("sparse", [True, False])
 def test_bits_depend_on_the_seed_and_not_on_threads(sparse, monkeypatch):
-    monkeypatch.setattr(sgd, "_ROWS", 64)  # several chunks to share
+    monkeypatch.setattr("nhsvm.solvers._measure._SCORES", 64)  # several chunks to share
     problem = make_problem(DAG, 80, sparse=sparse)
 
     def run(**options: Any) -> Solution:

@@ -360,3 +360,22 @@ def test_describe_and_coefficients(normalized, chunk, h, seed):
         assert len(set(found.columns[part].tolist())) == len(found.columns[part])
         table[i, found.columns[part]] = found.values[part]
     np.testing.assert_allclose(table, expected * columns.alpha, rtol=1e-12, atol=1e-13)
+
+
+def test_describe_drops_planes_that_have_no_margin():
+    """Under Eq. 13 a label with the vector of the true one has no direction to be separated in."""
+
+    class Oracle:
+        normalized = True
+
+        def loss_rows(self, leaves):
+            return np.array([[0.0, 0.0, 2.0]]), np.zeros(len(leaves), np.int32)
+
+    planes = Planes(1)
+    found = Proposals.empty(1, 2)
+    found.leaf[:], found.weight[:], found.loss[:], found.scale[:], found.size[:] = [1, 2], [0.25, 0.5], 1.0, 1.0, 2
+    planes.add(np.array([0]), found)
+    planes.describe(np.array([0], np.int32), Oracle())
+    at = planes.flat()[1]
+    np.testing.assert_array_equal(planes.weight[at], [0.0, 0.5])
+    np.testing.assert_array_equal(planes.scale[at], [1.0, 0.5])

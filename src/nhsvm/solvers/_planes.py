@@ -121,7 +121,12 @@ class Planes:
             rows, which = oracle.loss_rows(leaves[lo : lo + _CHUNK])
             losses = rows[np.repeat(which, self.count[lo : lo + _CHUNK]), self.leaf[at[here]]]
             self.loss[at[here]] = 1.0 if oracle.normalized else losses
-            self.scale[at[here]] = 1.0 / losses if oracle.normalized else 1.0
+            if oracle.normalized:  # labels that coincide with the true one are no planes there
+                apart = losses > 0
+                self.scale[at[here]] = np.divide(1.0, losses, out=np.ones(len(losses)), where=apart)
+                self.weight[at[here]] *= apart
+            else:
+                self.scale[at[here]] = 1.0
 
     def rescale(self, factors: FloatArray) -> None:
         """Multiply the dual variables of every sample by a factor of its own."""

@@ -14,7 +14,6 @@ from nhsvm.columns import Columns
 from nhsvm.hierarchy.graph import FloatArray, IntArray, PtrArray
 from nhsvm.objective import Certificate
 from nhsvm.solvers._dense import DenseWeights
-from nhsvm.solvers._planes import Planes
 from nhsvm.solvers._sparse import SparseWeights, csr
 
 Weights = SparseWeights | DenseWeights
@@ -95,7 +94,7 @@ class Solution:
     history : list of dicts
         One a pass; ``certified`` says whether its values are exact or estimates made on the way.
     converged, interrupted : bool
-    planes : Planes or None
+    planes : Planes, Marginals or None
         Dual variables, for a warm start.
     """
 
@@ -104,7 +103,7 @@ class Solution:
     history: list[Record] = field(default_factory=list)
     converged: bool = False
     interrupted: bool = False
-    planes: Planes | None = None
+    planes: Any = None
 
 
 def prepare(X: Any, dtype: npt.DTypeLike | None = None) -> Any:

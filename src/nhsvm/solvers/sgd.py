@@ -35,11 +35,11 @@ import scipy.sparse as sp
 from nhsvm.errors import OptionError
 from nhsvm.hierarchy.graph import FloatArray, PtrArray
 from nhsvm.objective import Certificate, dual, penalty, primal
+from nhsvm.solvers._measure import measure
 from nhsvm.solvers._problem import Callback, Problem, Record, Solution, Weights
 from nhsvm.solvers._sgd_steps import COUNT, CREDIT, ERROR, MASS, SCALE, T, steps_kernel
 from nhsvm.solvers._threads import Team
 
-_ROWS = 2**18  # scores (samples × columns) in one chunk of the measuring pass
 _LOSSES = 2**22  # losses (samples × leaves) that one call of the kernel may need rows for
 _NO_BALL = 1e300  # a squared radius; compiled code may not be given an infinity
 _POWERS = {"pegasos": 1.0, "sqrt": 0.5, "constant": 0.0}
@@ -232,20 +232,7 @@ def _record(iteration: int, seconds: float, values: Certificate, wrong: float) -
 
 def _measure(problem: Problem, weights: Weights | None, team: Team) -> tuple[float, float]:
     """Objective and share of samples with a wrong leaf, in double precision; without weights, at U = 0."""
-    alpha, n = problem.columns.alpha, problem.n_samples
-    slack, best = np.empty(n), np.empty(n, dtype=np.int32)
-    step = max(1, _ROWS // max(1, len(alpha)))
-
-    def measure(lo: int, hi: int) -> None:
-        for k in range(lo, hi):
-            part = np.arange(k * step, min(n, (k + 1) * step))
-            scores = np.zeros((len(part), len(alpha)))
-            if weights is not None:
-                weights.scores(part, scores)
-            rows = slice(k * step, k * step + len(part))
-            problem.oracle.slacks(scores, problem.leaves[rows], slack[rows], best[rows])
-
-    team.split(-(-n // step), measure)
+    slack, best = measure(problem, weights, team)
     half = 0.0 if weights is None else _penalty(problem, weights.values)
     return primal(half, slack, problem.costs), float(np.mean(best != problem.leaves))
 

@@ -1,0 +1,188 @@
+"""One run of the dual method: passes, estimates of the gap, certificates; what the dual variables are is for others."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from functools import partial
+from time import perf_counter
+from typing import Any, Protocol
+
+import numpy as np
+
+from nhsvm.hierarchy.graph import FloatArray
+from nhsvm.objective import Certificate
+from nhsvm.solvers._problem import Callback, Record, Weights
+from nhsvm.solvers._threads import Team
+from nhsvm.solvers._updates import Updates
+
+_BATCH = 256
+SWEEPS = 5  # over the samples of a batch
+_IDLE = 10  # passes without progress after which single precision is given up
+
+
+class Options(Protocol):
+    """What a run needs to know; see :class:`nhsvm.solvers.Dual`."""
+
+    @property
+    def tol(self) -> float: ...
+    @property
+    def max_iter(self) -> int: ...
+    @property
+    def seed(self) -> int: ...
+    @property
+    def callback(self) -> Callback | None: ...
+
+
+class Ascent(ABC):
+    """The state of the dual and what has been seen of the gap.
+
+    Parameters
+    ----------
+    options : Options
+    weights : Weights
+        Zero.
+    state : object
+        The dual variables, with ``n_planes``.
+    costs : array of n_samples
+    team : Team
+    """
+
+    def __init__(self, options: Options, weights: Weights, state: Any, costs: FloatArray, team: Team) -> None:
+        self.options, self.weights, self.state, self.costs, self.team = options, weights, state, costs, team
+        self.began = perf_counter()
+        self.rng = np.random.default_rng(options.seed)
+        self.history: list[Record] = []
+        self.certified = False
+        self.ratio = 0.4  # of the certified gap to the estimate of the pass before; learned
+        self.misses = 0
+        self.least, self.idle = np.inf, 0
+        self.certificate = Certificate(float(costs.sum()), 0.0)
+
+    @property
+    def converged(self) -> bool:
+        return self.certified and self.certificate.gap <= self.options.tol
+
+    @property
+    @abstractmethod
+    def started(self) -> bool:
+        """Whether the dual variables are not those of U = 0."""
+
+    @abstractmethod
+    def one_pass(self) -> None:
+        """A pass, or passes, over the data; leaves an estimate in ``certificate``."""
+
+    @abstractmethod
+    def propose(self, samples: np.ndarray, tolerance: float) -> Any:
+        """What the oracle says of a batch, with the weights as they are; on all threads."""
+
+    @abstractmethod
+    def improve(self, samples: np.ndarray, found: Any, gram: Any, tolerance: float) -> tuple[Updates, float]:
+        """Block steps of a batch: the change of U and the gain of the dual."""
+
+    @abstractmethod
+    def met(self, samples: np.ndarray, found: Any) -> tuple[float, int]:
+        """(Σ C_i ξ_i, errors) of a batch as they were before its steps."""
+
+    @abstractmethod
+    def mass(self) -> float:
+        """Σ a_iy Δ(y, y_i)."""
+
+    @abstractmethod
+    def measured(self) -> tuple[Certificate, int]:
+        """Rebuild U from the dual variables and measure primal and dual exactly; and the number of errors."""
+
+    def run(self) -> None:
+        """Passes until the certificate says so."""
+        if self.started:
+            self.certify()
+            if not self.converged:
+                self.history.clear()
+        while not self.converged and len(self.history) < self.options.max_iter:
+            self.one_pass()
+            if self.certificate.gap * self.ratio <= self.options.tol:
+                self.try_certificate()
+            elif self.stalled():
+                self.go_double()
+            if self.options.callback is not None and self.options.callback(self.history[-1]):
+                break
+
+    def batch_pass(self) -> None:
+        """Every sample once; leaves an estimate in ``certificate``."""
+        total = max(float(self.costs.sum()), np.finfo(np.float64).tiny)
+        primal_value, dual_value = self.certificate
+        aim = max(0.2 * self.options.tol * primal_value, 0.1 * (primal_value - dual_value))
+        tolerance = aim / total  # a violation that matters, per unit of cost
+        slack, wrong = 0.0, 0
+        order = self.rng.permutation(np.flatnonzero(self.costs > 0))
+        size = self.batch_size()
+        batches = [order[lo : lo + size] for lo in range(0, len(order), size)]
+        ready: Callable[[], Any] | None = None
+        for k, samples in enumerate(batches):
+            found = self.propose(samples, tolerance)
+            batch = self.weights.batch(samples) if ready is None else ready()
+            if k + 1 < len(batches):  # another thread prepares the next while this one takes the steps
+                ready = self.team.ahead(partial(self.weights.batch, batches[k + 1]))
+            updates, gain = self.improve(samples, found, batch.gram, tolerance)
+            batch.apply(updates, self.team)
+            more, errors = self.met(samples, found)
+            slack, wrong, dual_value = slack + more, wrong + errors, dual_value + gain
+        self.estimate(dual_value, slack, wrong)
+
+    def estimate(self, dual_value: float, slack: float, wrong: int) -> None:
+        """Note what a pass has met."""
+        self.certificate = Certificate(max(self.mass() - dual_value + slack, dual_value), dual_value)
+        self.certified = False
+        self.record(wrong)
+
+    def batch_size(self) -> int:
+        """Small at first, when labels go stale quickly, and on small data."""
+        largest = _BATCH if self.history else _BATCH // 2
+        return int(np.clip(len(self.costs) // 16, 16, largest))
+
+    def try_certificate(self) -> None:
+        """Certify; if the estimate was wrong, learn by how much, and go to double precision if it is wrong again."""
+        estimate = self.certificate.gap
+        self.certify()
+        if self.converged:
+            return
+        self.ratio = float(np.clip(self.certificate.gap / max(estimate, 1e-300), 0.1, 1.0))
+        self.misses += 1
+        if self.misses == 3 and self.weights.values.dtype == np.float32:
+            self.go_double()
+
+    def stalled(self) -> bool:
+        """Whether single precision is the limit: the estimate, which has its noise, has not fallen for some passes."""
+        if self.certificate.gap < 0.9 * self.least:
+            self.least, self.idle = self.certificate.gap, 0
+        else:
+            self.idle += 1
+        return self.idle >= _IDLE and self.weights.values.dtype == np.float32
+
+    def go_double(self) -> None:
+        """Weights in double precision from now on."""
+        self.weights = self.weights.double()
+        self.certify()
+
+    def certify(self) -> None:
+        """The exact gap of the weights as they are stored."""
+        self.certificate, wrong = self.measured()
+        self.certified = True
+        if not self.history:  # the dual variables that were given are good enough as they are
+            self.record(wrong)
+        self.history[-1].update(self.values(), training_error=wrong / max(1, len(self.costs)), certified=True)
+
+    def values(self) -> Record:
+        return {"primal": self.certificate.primal, "dual": self.certificate.dual, "gap": self.certificate.gap}
+
+    def record(self, wrong: int) -> None:
+        self.history.append(
+            {
+                "iteration": len(self.history) + 1,
+                "seconds": perf_counter() - self.began,
+                **self.values(),
+                "training_error": wrong / max(1, len(self.costs)),
+                "planes": self.state.n_planes,
+                "certified": False,
+            }
+        )
