@@ -28,6 +28,7 @@ from nhsvm.objective import Certificate, dual, penalty, primal
 from nhsvm.oracles._proposals import Proposals
 from nhsvm.solvers._ascent import SWEEPS, Ascent
 from nhsvm.solvers._measure import measure
+from nhsvm.solvers._multilabel import SetAscent, SetProblem
 from nhsvm.solvers._planes import Batch, Planes
 from nhsvm.solvers._problem import Callback, Problem, Solution
 from nhsvm.solvers._threads import Team
@@ -64,10 +65,14 @@ class Dual:
     seed: int = 0
     callback: Callback | None = None
 
-    def solve(self, problem: Problem, planes: Planes | None = None) -> Solution:
-        """Solve from the given dual variables, which are changed, or from zero."""
+    def solve(self, problem: Problem | SetProblem, state: Any = None) -> Solution:
+        """Solve from the given dual variables (``planes`` of a solution), which are changed, or from zero."""
         with Team(self.n_threads) as team:
-            ascent = _PlanesAscent(self, problem, planes, team)
+            ascent: Ascent
+            if isinstance(problem, SetProblem):
+                ascent = SetAscent(self, problem, state, team)
+            else:
+                ascent = _PlanesAscent(self, problem, state, team)
             interrupted = False
             try:
                 ascent.run()

@@ -1,0 +1,212 @@
+"""Dual variables of samples with several labels on a tree: node marginals, and the steps that improve those of a batch.
+
+The dual of sample i needs only z_in = Σ_{y∋n} a_iy, the weight of its planes that hold node n, in C_i conv(Y_m):
+
+    U_n = α_n Σ_i β_in x_i,    β_in = C_i 1[n∈y_i] − z_in,
+    Σ_y a_iy Δ(y, y_i) = Σ_n w_n (C_i 1[n∈y_i] + (1 − 2·1[n∈y_i]) z_in)
+
+for a loss Σ_n w_n 1[n in one of y, y_i]. Nodes are columns here: those without weight are contracted.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from nhsvm._jit import inlined, kernel
+from nhsvm.columns import Columns
+from nhsvm.hierarchy.graph import FloatArray, IntArray, PtrArray, Ragged
+from nhsvm.solvers._marginal_step import marginal_batch_kernel
+from nhsvm.solvers._updates import Updates
+
+
+class Active(NamedTuple):
+    """The nodes of a batch that may move: those with a marginal, and those of the most violating labels."""
+
+    indptr: PtrArray
+    column: IntArray  # ascending for every sample, so parents come first
+    parent: IntArray  # position among those of the sample, −1 for a root
+    gradient: FloatArray
+    marginal: FloatArray
+
+
+class Marginals:
+    """The marginals of all samples: ragged lists in one pool that grows as samples need more room.
+
+    Parameters
+    ----------
+    truth : Ragged
+        Columns of the true labels of every sample.
+    costs : array of n_samples
+    """
+
+    def __init__(self, truth: Ragged, costs: FloatArray) -> None:
+        self.count = truth.sizes().astype(np.int32)
+        self.room = self.count.copy()
+        self.start = truth.indptr[:-1].copy()
+        self.column = truth.indices.astype(np.int32)
+        self.z = np.repeat(costs, truth.sizes())
+        self._top = int(truth.indptr[-1])
+
+    @property
+    def n_planes(self) -> int:
+        """Numbers that are kept."""
+        return int(self.count.sum())
+
+    def flat(self) -> tuple[PtrArray, npt.NDArray[np.int64]]:
+        """(indptr, positions in the pool) of all marginals, sample by sample."""
+        indptr = np.concatenate([[0], np.cumsum(self.count, dtype=np.int64)]).astype(np.int64)
+        return indptr, np.arange(indptr[-1]) + np.repeat(self.start - indptr[:-1], self.count)
+
+    def active(self, samples: PtrArray, rewards: FloatArray, chosen: npt.NDArray[np.uint8], columns: Columns) -> Active:
+        """Nodes that may move in a batch; ``rewards`` and ``chosen`` have a column each for every column of U."""
+        size = np.empty(len(samples) + 1, np.int64)
+        _sizes_kernel(samples, self.start, self.count, self.column, chosen, size)
+        indptr = np.cumsum(size)
+        n = int(indptr[-1])
+        made = Active(indptr, np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n), np.empty(n))
+        pool = (self.start, self.count, self.column, self.z)
+        _active_kernel(samples, *pool, chosen, rewards, columns.parent, *made)
+        return made
+
+    def improve(
+        self,
+        samples: PtrArray,
+        costs: FloatArray,
+        norms: FloatArray,
+        active: Active,
+        gram: npt.NDArray[Any],
+        columns: Columns,
+        allow_empty: bool,
+        tolerance: float,
+        sweeps: int,
+    ) -> tuple[Updates, float]:
+        """Block steps for the samples of a batch, in order; returns the change of U and the gain of the dual."""
+        z = active.marginal.copy()
+        corrections = np.empty((min(columns.n_columns, len(z)), len(samples)), dtype=gram.dtype)
+        gain = marginal_batch_kernel(
+            costs, norms, *active[:4], z, gram, corrections, columns.alpha, allow_empty, tolerance, sweeps
+        )
+        change = active.marginal - z
+        changed = change != 0.0
+        indptr = np.concatenate([[0], np.cumsum(changed)])[active.indptr].astype(np.int64)
+        moved = active.column[changed]
+        self._keep(samples, active, z)
+        return Updates(indptr, moved, columns.alpha[moved] * change[changed]), float(gain)
+
+    def _keep(self, samples: PtrArray, active: Active, z: FloatArray) -> None:
+        """Store the marginals above zero."""
+        used = z > 0.0
+        indptr = np.concatenate([[0], np.cumsum(used)])[active.indptr]
+        size = np.diff(indptr).astype(np.int32)
+        more = size > self.room[samples]
+        room = 2 * size[more].astype(np.int64)
+        needed = self._top + int(room.sum())
+        if needed > len(self.column):
+            grown = max(needed, 2 * len(self.column))
+            self.column, self.z = np.resize(self.column, grown), np.resize(self.z, grown)
+        self.start[samples[more]] = self._top + np.cumsum(room) - room
+        self.room[samples[more]] = room
+        self._top = needed
+        self.count[samples] = size
+        at = np.arange(indptr[-1]) + np.repeat(self.start[samples] - indptr[:-1], size)
+        self.column[at], self.z[at] = active.column[used], z[used]
+
+    def loss(self, truth: Ragged, costs: FloatArray, weights: FloatArray) -> float:
+        """Σ_i Σ_y a_iy Δ(y, y_i) for Δ = Σ_n w_n 1[n in one of y, y_i]."""
+        indptr, at = self.flat()
+        own = np.zeros(len(at), dtype=bool)
+        _marked_kernel(indptr, self.column[at], *truth, own)
+        here = weights[self.column[at]] * self.z[at]
+        missed = np.repeat(costs, truth.sizes()) * weights[truth.indices]
+        return float(np.sum(missed) + np.sum(here) - 2.0 * np.sum(here[own]))
+
+    def coefficients(self, truth: Ragged, costs: FloatArray, alpha: FloatArray) -> Updates:
+        """α_n β_in of all samples."""
+        indptr, at = self.flat()
+        n = int(indptr[-1]) + len(truth.indices)
+        found = Updates(np.zeros(len(costs) + 1, np.int64), np.empty(n, np.int32), np.empty(n))
+        total = _coefficients_kernel(indptr, self.column[at], self.z[at], *truth, costs, alpha, *found)
+        return Updates(found.indptr, found.columns[:total], found.values[:total])
+
+
+@kernel
+def _sizes_kernel(samples, start, count, column, chosen, size):
+    """How many nodes each sample has in its list or among the chosen; ``size[0]`` is 0."""
+    size[0] = 0
+    for t in range(samples.shape[0]):
+        i = samples[t]
+        n = 0
+        for c in range(chosen.shape[1]):
+            n += chosen[t, c]
+        for k in range(start[i], start[i] + count[i]):
+            n += 1 - chosen[t, column[k]]
+        size[t + 1] = n
+
+
+@kernel
+def _active_kernel(
+    samples, start, count, column, z, chosen, rewards, parent, indptr, out_column, out_parent, out_gradient, out_z
+):
+    n_columns = chosen.shape[1]
+    slot = np.empty(n_columns, np.int32)
+    for t in range(samples.shape[0]):
+        i = samples[t]
+        at = indptr[t]
+        k, last = start[i], start[i] + count[i]
+        for c in range(n_columns):
+            has = k < last and column[k] == c  # lists are ascending
+            if has or chosen[t, c]:
+                slot[c] = at - indptr[t]
+                out_column[at] = c
+                out_parent[at] = slot[parent[c]] if parent[c] >= 0 else -1
+                out_gradient[at] = rewards[t, c]
+                out_z[at] = z[k] if has else 0.0
+                at += 1
+            if has:
+                k += 1
+
+
+@inlined
+def _merge(k, last, mine, j, end, other):
+    """The lesser of the next entries of two ascending lists; one past all if both have ended."""
+    a = mine[k] if k < last else 2147483647
+    b = other[j] if j < end else 2147483647
+    return min(a, b)
+
+
+@kernel
+def _marked_kernel(indptr, column, truth_ptr, truth, own):
+    """Which entries of the lists are true labels; both are ascending."""
+    for i in range(indptr.shape[0] - 1):
+        j, end = truth_ptr[i], truth_ptr[i + 1]
+        for k in range(indptr[i], indptr[i + 1]):
+            while j < end and truth[j] < column[k]:
+                j += 1
+            own[k] = j < end and truth[j] == column[k]
+
+
+@kernel
+def _coefficients_kernel(indptr, column, z, truth_ptr, truth, costs, alpha, out_ptr, out_columns, out_values):
+    at = 0
+    for i in range(costs.shape[0]):
+        out_ptr[i] = at
+        k, last = indptr[i], indptr[i + 1]
+        j, end = truth_ptr[i], truth_ptr[i + 1]
+        while k < last or j < end:
+            c = _merge(k, last, column, j, end, truth)
+            beta = 0.0
+            if k < last and column[k] == c:
+                beta -= z[k]
+                k += 1
+            if j < end and truth[j] == c:
+                beta += costs[i]
+                j += 1
+            if abs(beta) > 1e-14 * costs[i]:
+                out_columns[at] = c
+                out_values[at] = alpha[c] * beta
+                at += 1
+    out_ptr[costs.shape[0]] = at
+    return at

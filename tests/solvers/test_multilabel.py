@@ -1,0 +1,137 @@
+"""Label sets on trees: the dual method with node marginals."""
+
+import itertools
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.svm import LinearSVC
+
+from nhsvm import Hierarchy
+from nhsvm.columns import make_columns
+from nhsvm.hierarchy.graph import Ragged
+from nhsvm.oracles import TreeMultilabel
+from nhsvm.oracles.brute_force import BruteForce
+from nhsvm.solvers import Dual, prepare
+from nhsvm.solvers._multilabel import SetProblem
+from nhsvm.weights import node_weights
+
+TREE = Hierarchy.from_edges([("r", "a"), ("r", "b"), ("a", 0), ("a", 1), ("b", 2), ("b", 3), ("b", 4), ("r", 5)])
+FLAT = Hierarchy.from_edges([], nodes=list(range(6)))
+FOREST = Hierarchy.from_edges([("a", 0), ("a", 1), ("b", 2), ("b", 3), ("b", "c"), ("c", 4), ("c", 5)])
+
+
+def make(h, scheme="maxmin", *, n=40, d=8, C=0.3, allow_empty=False, sparse=False, dtype=np.float64, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d)) * (rng.random((n, d)) < 0.6)
+    X[0] = 0.0  # a sample without features still owes its share of the dual
+    member = X @ rng.normal(size=(d, 6)) + rng.normal(size=(n, 6)) > 0.8
+    if not allow_empty:
+        member[~member.any(axis=1), 2] = True
+    member[1] = True
+    alpha = node_weights(h, scheme)
+    columns = make_columns(h.graph, alpha)
+    position = [h.leaf_position(k) for k in range(6)]
+    lists = [
+        np.unique(np.concatenate([columns.paths.row(position[k]) for k in np.flatnonzero(row)] or [[]]))
+        for row in member
+    ]
+    truth = Ragged(
+        np.concatenate([[0], np.cumsum([len(x) for x in lists])]).astype(np.int64),
+        np.concatenate(lists).astype(np.int32),
+    )
+    costs = C * rng.uniform(0.5, 1.5, n)
+    costs[2] = 0.0
+    oracle = TreeMultilabel(h.graph, allow_empty=allow_empty)
+    weights = h.graph.is_leaf[columns.nodes].astype(float)
+    made = prepare(sp.csr_array(X) if sparse else X)
+    return SetProblem(made, truth, costs, columns, oracle, weights, h.n_nodes, 1.0, dtype), X, member
+
+
+def objective(problem, X, weights, oracle):
+    """The primal from scratch, with any oracle."""
+    columns = problem.columns
+    U = np.hstack([weights.coef(), (weights.values[-1] if sp.issparse(problem.X) else weights.values[:, -1])[:, None]])
+    scores = np.hstack([X, np.ones((len(X), 1))]) @ U.T.astype(float)
+    total = 0.5 * np.sum((U.astype(float) ** 2).sum(axis=1) / columns.alpha)
+    for i in range(len(X)):
+        true = np.zeros(columns.n_columns)
+        true[problem.truth.row(i)] = 1
+        rewards = np.zeros((1, problem.n_nodes))
+        rewards[0, columns.nodes] = scores[i] + problem.loss_weights * (1 - 2 * true)
+        chosen, value, bound = np.empty((1, problem.n_nodes), np.uint8), np.empty(1), np.empty(1)
+        oracle.solve(rewards, chosen, value, bound)
+        total += problem.costs[i] * (value[0] + problem.loss_weights @ true - scores[i] @ true)
+    return total
+
+
+@pytest.mark.parametrize("scheme", ["uniform", "maxmin", "power", "flat"])
+@pytest.mark.parametrize("h", [TREE, FOREST], ids=["tree", "forest"])
+@pytest.mark.parametrize("sparse", [True, False])
+def test_the_gap_closes_and_is_that_of_the_model(h, scheme, sparse):
+    problem, X, _ = make(h, scheme, sparse=sparse)
+    solution = Dual(tol=1e-4, max_iter=3000).solve(problem)
+    assert solution.converged
+    assert 0 <= solution.certificate.gap <= 1e-4
+    expected = objective(problem, X, solution.weights, BruteForce(h.graph))
+    assert solution.certificate.primal == pytest.approx(expected, rel=1e-9)
+    duals = [record["dual"] for record in solution.history]
+    assert all(later >= earlier - 1e-9 * abs(earlier) for earlier, later in itertools.pairwise(duals))
+
+
+def test_flat_sets_are_independent_hinge_machines():
+    """Leaves without anything above, and the empty set allowed: LIBLINEAR's L1 loss, one leaf at a time."""
+    problem, X, member = make(FLAT, "flat", allow_empty=True)
+    solution = Dual(tol=1e-6, max_iter=5000).solve(problem)
+    assert solution.converged
+    total = 0.0
+    for k in range(6):
+        y = np.where(member[:, k], 1, -1)
+        machine = LinearSVC(loss="hinge", C=1.0, tol=1e-10, max_iter=10**6)
+        machine.fit(X, y, sample_weight=problem.costs)
+        slack = np.maximum(0, 1 - y * machine.decision_function(X))
+        total += 0.5 * (machine.coef_**2).sum() + 0.5 * machine.intercept_[0] ** 2 + problem.costs @ slack
+    assert solution.certificate.primal == pytest.approx(total, rel=2e-6)
+
+
+@pytest.mark.parametrize("sparse", [True, False])
+def test_threads_do_not_change_a_bit(sparse):
+    results = []
+    for threads in (1, 2, 4):
+        problem, _, _ = make(TREE, sparse=sparse, dtype=np.float32)
+        results.append(Dual(tol=1e-3, n_threads=threads).solve(problem))
+    for other in results[1:]:
+        np.testing.assert_array_equal(other.weights.values, results[0].weights.values)
+        assert other.certificate == results[0].certificate
+
+
+def test_going_on_from_the_dual_variables():
+    problem, _, _ = make(TREE)
+    first = Dual(tol=1e-4, max_iter=3000).solve(problem)
+    again = Dual(tol=1e-4).solve(problem, first.planes)
+    assert len(again.history) == 1
+    assert again.history[0]["certified"]
+    assert again.certificate.dual == pytest.approx(first.certificate.dual, rel=1e-12)
+
+
+def test_marginals_stay_in_the_polytope():
+    problem, _, _ = make(TREE)
+    state = Dual(tol=1e-3).solve(problem).planes
+    indptr, at = state.flat()
+    parent = problem.columns.parent
+    for i in range(problem.n_samples):
+        z = np.zeros(problem.columns.n_columns)
+        here = at[indptr[i] : indptr[i + 1]]
+        assert (np.diff(state.column[here]) > 0).all()
+        z[state.column[here]] = state.z[here]
+        C = problem.costs[i]
+        above = np.where(parent >= 0, z[parent], C)
+        assert (z <= above + 1e-9 * C).all()
+        for p in np.unique(parent):
+            assert z[parent == p].sum() >= (C if p < 0 else z[p]) - 1e-9 * C
+
+
+def test_history_counts_errors_at_the_end():
+    problem, _, _ = make(TREE, C=50.0, n=10, d=30)
+    solution = Dual(tol=1e-3, max_iter=3000).solve(problem)
+    assert solution.history[-1]["training_error"] < 0.25
