@@ -1,5 +1,7 @@
 """What y may be."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -163,6 +165,13 @@ def test_bad_labels():
     ]:
         with pytest.raises(LabelError, match=what):
             NHSVM(TREE).fit(X, bad)
+
+
+def test_many_classes_are_nothing_to_warn_of():
+    h = Hierarchy.from_edges([("all", k) for k in range(30)])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        NHSVM(h).fit(np.eye(30), np.arange(30))
 
 
 def test_one_class():

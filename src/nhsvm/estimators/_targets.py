@@ -103,9 +103,8 @@ def as_labels(y: Any) -> Labels:
         if len(bad):
             what = "NaN" if np.isnan(array[bad[0]]) else "infinity"
             raise LabelError(f"Input y contains {what}: sample {bad[0]}; drop samples without a label")
-        if (
-            array.dtype.kind in "fc"
-        ):  # amounts, perhaps; for others it would only warn of many classes, which are the rule
+        # amounts or bytes; of others it would only say that classes are many, which is the rule here
+        if array.dtype.kind in "fcS":
             check_classification_targets(array)
     except (ValueError, TypeError) as error:
         raise LabelError(str(error)) from error
