@@ -135,3 +135,4 @@ def test_history_counts_errors_at_the_end():
     problem, _, _ = make(TREE, C=50.0, n=10, d=30)
     solution = Dual(tol=1e-3, max_iter=3000).solve(problem)
     assert solution.history[-1]["training_error"] < 0.25
+    assert np.isnan(solution.history[0]["training_error"])  # not counted on the way

@@ -43,7 +43,6 @@ class Search:
         self.first = first
         self.big = big
         self.tolerance = 1e-12 * scale
-        self.largest = float(np.abs(first.reward).max(initial=0.0))
         self.value = -1e300  # not infinite: kernels are compiled for finite numbers
         self.on: States = np.zeros(first.size, np.uint8)
         self.work = 0
@@ -148,9 +147,8 @@ class Search:
             on, upper = solve_program(core, self.big)
             if np.isfinite(upper):
                 self._accept(core, on, value_of(core, on))
-                # HiGHS works to 1e-6 of the largest reward; what it calls optimal is
                 bound = max(bound, upper)
-        return self.value if bound <= self.value + 1e-6 * self.largest else bound
+        return bound
 
 
 def value_of(core: Core, on: States) -> float:

@@ -40,9 +40,10 @@ class DagMultilabel:
 
     Notes
     -----
-    A proof holds to 1e-12·Σ|r|, the size of rounding errors; one by HiGHS to its tolerance, 1e-6 of the largest
-    reward left. Results depend on nothing but the graph and the rewards. Nothing changes after the oracle is made, so
-    threads may share it; the kernels do not hold the interpreter lock.
+    A proof holds to 1e-12·Σ|r|, the size of rounding errors. Where HiGHS had to end it, ``bound`` is the one that HiGHS
+    reports, which may be above the value by its tolerance, 1e-6 of the largest reward left. Results depend on nothing
+    but the graph and the rewards. Nothing changes after the oracle is made, so threads may share it; the kernels do not
+    hold the interpreter lock.
 
     Examples
     --------

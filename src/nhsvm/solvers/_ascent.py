@@ -81,8 +81,8 @@ class Ascent(ABC):
         """Block steps of a batch: the change of U and the gain of the dual."""
 
     @abstractmethod
-    def met(self, samples: np.ndarray, found: Any) -> tuple[float, int]:
-        """(Σ C_i ξ_i, errors) of a batch as they were before its steps."""
+    def met(self, samples: np.ndarray, found: Any) -> tuple[float, float]:
+        """(Σ C_i ξ_i, errors) of a batch as they were before its steps; NaN for errors that were not counted."""
 
     @abstractmethod
     def mass(self) -> float:
@@ -113,7 +113,7 @@ class Ascent(ABC):
         primal_value, dual_value = self.certificate
         aim = max(0.2 * self.options.tol * primal_value, 0.1 * (primal_value - dual_value))
         tolerance = aim / total  # a violation that matters, per unit of cost
-        slack, wrong = 0.0, 0
+        slack, wrong = 0.0, 0.0
         order = self.rng.permutation(np.flatnonzero(self.costs > 0))
         size = self.batch_size()
         batches = [order[lo : lo + size] for lo in range(0, len(order), size)]
@@ -129,7 +129,7 @@ class Ascent(ABC):
             slack, wrong, dual_value = slack + more, wrong + errors, dual_value + gain
         self.estimate(dual_value, slack, wrong)
 
-    def estimate(self, dual_value: float, slack: float, wrong: int) -> None:
+    def estimate(self, dual_value: float, slack: float, wrong: float) -> None:
         """Note what a pass has met."""
         self.certificate = Certificate(max(self.mass() - dual_value + slack, dual_value), dual_value)
         self.certified = False
@@ -175,7 +175,7 @@ class Ascent(ABC):
     def values(self) -> Record:
         return {"primal": self.certificate.primal, "dual": self.certificate.dual, "gap": self.certificate.gap}
 
-    def record(self, wrong: int) -> None:
+    def record(self, wrong: float) -> None:
         self.history.append(
             {
                 "iteration": len(self.history) + 1,

@@ -156,8 +156,9 @@ class SetAscent(Ascent):
             problem.oracle.allow_empty, tolerance, SWEEPS,
         )  # fmt: skip
 
-    def met(self, samples: np.ndarray, found: Found) -> tuple[float, int]:
-        return float(self.costs[samples] @ found.slack), 0  # the best set without the loss is looked for at the end
+    def met(self, samples: np.ndarray, found: Found) -> tuple[float, float]:
+        # the best sets without the loss are looked for by certificates only, so errors are not known
+        return float(self.costs[samples] @ found.slack), np.nan
 
     def mass(self) -> float:
         return self.state.loss(self.problem.truth, self.costs, self.problem.loss_weights)

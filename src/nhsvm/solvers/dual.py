@@ -110,7 +110,7 @@ class _PlanesAscent(Ascent):
         problem = self.problem
         dual_value = self.certificate.dual
         tolerance = 0.1 * (self.certificate.primal - dual_value) / float(problem.costs.sum())
-        slack, wrong = 0.0, 0
+        slack, wrong = 0.0, 0.0
         order = np.flatnonzero(problem.costs > 0)
         size = int(np.clip(_SCORES // max(1, self.weights.n_columns), 64, 4096))
         for lo in range(0, len(order), size):
@@ -183,7 +183,7 @@ class _PlanesAscent(Ascent):
         batch = Batch(samples, leaves, costs, norms, not problem.oracle.normalized)
         return self.state.improve(batch, found, gram, problem.columns, tolerance, SWEEPS)
 
-    def met(self, samples: np.ndarray, found: Proposals) -> tuple[float, int]:
+    def met(self, samples: np.ndarray, found: Proposals) -> tuple[float, float]:
         return float(self.costs[samples] @ found.slack), int((found.best != self.problem.leaves[samples]).sum())
 
     def mass(self) -> float:
