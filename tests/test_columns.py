@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nhsvm.columns import make_columns
+from nhsvm.columns import column_parents, make_columns
 from reference.oracles import random_alpha
 from strategies import SPECIAL, dags, hierarchies, trees
 
@@ -70,3 +70,19 @@ def test_extremes(name):
     nothing = make_columns(h.graph, np.zeros(h.n_nodes))
     assert (nothing.n_columns, nothing.longest, nothing.nests) == (0, 0, False)
     assert nothing.paths.indptr.tolist() == [0] * (h.n_leaves + 1)
+
+
+@given(hierarchies(), seeds)
+def test_columns_next_above(h, seed):
+    """Contracted and reduced: the columns above that are above no other column above."""
+    alpha = random_alpha(h, seed)
+    columns = make_columns(h.graph, alpha)
+    above = column_parents(h.graph, columns)
+    closures = [
+        {k for k, n in enumerate(columns.nodes) if n in set(h.graph.ancestors.row(node).tolist())}
+        for node in columns.nodes
+    ]
+    for c in range(columns.n_columns):
+        strictly = closures[c] - {c}
+        hidden = set().union(*(closures[p] - {p} for p in strictly))
+        assert above.row(c).tolist() == sorted(strictly - hidden)

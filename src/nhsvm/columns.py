@@ -89,3 +89,27 @@ def _nearest(graph: Graph, carries: np.ndarray, position: IntArray, nodes: IntAr
             above[here] = at[graph.parents.rows(here).indices]
         at[here] = np.where(carries[here], position[here], above[here])
     return above[nodes], at[graph.leaves]
+
+
+def column_parents(graph: Graph, columns: Columns) -> Ragged:
+    """For every column, the columns next above it, ascending.
+
+    Nodes without weight are contracted: what is below them is below their parents. A column beside a longer way up says
+    nothing that the longer way does not, and is left out.
+    """
+    carries = np.zeros(graph.n_nodes, dtype=bool)
+    carries[columns.nodes] = True
+    position = np.cumsum(carries) - 1
+    has = carries.tolist()
+    above: list[set[int]] = []  # of every node, the nearest with weight
+    for up in np.split(graph.parents.indices, graph.parents.indptr[1:-1]):
+        above.append(set().union(*({p} if has[p] else above[p] for p in up.tolist())))
+    lists = []
+    for node in columns.nodes.tolist():
+        near = above[node]
+        if len(near) > 1:
+            near = near.difference(*(graph.ancestors.row(p)[:-1].tolist() for p in near))
+        lists.append(sorted(near))
+    indptr: PtrArray = np.concatenate([[0], np.cumsum([len(near) for near in lists])]).astype(np.int64)
+    flat = np.array([p for near in lists for p in near], dtype=np.int64)
+    return Ragged(indptr, position[flat].astype(np.int32))

@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nhsvm.solvers._marginal_step import (
-    _along_a_path,
     _guess,
     _link,
     _newton,
+    _optimum,
     _toward_a_vertex,
     step_kernel,
     workspace,
@@ -80,7 +80,8 @@ class Block:
 
     def path(self):
         z = np.full(len(self.parent), np.nan)
-        assert _along_a_path(self.parent, self.alpha, self.r, self.z0, self.q, self.C, self.allow_empty, z, self.work())
+        given = self.parent, self.alpha, self.r, self.z0, self.q, self.C, self.allow_empty, z, self.work()
+        assert _optimum(*given, False)
         return z
 
     def value(self, z):

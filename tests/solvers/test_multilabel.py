@@ -1,5 +1,6 @@
-"""Label sets on trees: the dual method with node marginals."""
+"""Label sets: the dual method with node marginals on trees, and with levels on DAGs."""
 
+import dataclasses
 import itertools
 
 import numpy as np
@@ -8,20 +9,37 @@ import scipy.sparse as sp
 from sklearn.svm import LinearSVC
 
 from nhsvm import Hierarchy
-from nhsvm.columns import make_columns
+from nhsvm.columns import column_parents, make_columns
+from nhsvm.errors import OptionError
 from nhsvm.hierarchy.graph import Ragged
-from nhsvm.oracles import TreeMultilabel
+from nhsvm.oracles import DagMultilabel, TreeMultilabel
 from nhsvm.oracles.brute_force import BruteForce
-from nhsvm.solvers import Dual, prepare
+from nhsvm.solvers import Dual, _multilabel, prepare
 from nhsvm.solvers._multilabel import SetProblem
 from nhsvm.weights import node_weights
 
 TREE = Hierarchy.from_edges([("r", "a"), ("r", "b"), ("a", 0), ("a", 1), ("b", 2), ("b", 3), ("b", 4), ("r", 5)])
 FLAT = Hierarchy.from_edges([], nodes=list(range(6)))
+DAG = Hierarchy.from_edges(
+    [
+        ("r", "a"),
+        ("r", "b"),
+        ("a", "c"),
+        ("b", "c"),
+        ("a", 0),
+        ("c", 1),
+        ("b", 1),
+        ("c", 2),
+        ("b", 3),
+        ("a", 4),
+        ("b", 4),
+        ("r", 5),
+    ]
+)
 FOREST = Hierarchy.from_edges([("a", 0), ("a", 1), ("b", 2), ("b", 3), ("b", "c"), ("c", 4), ("c", 5)])
 
 
-def make(h, scheme="maxmin", *, n=40, d=8, C=0.3, allow_empty=False, sparse=False, dtype=np.float64, seed=0):
+def make(h, scheme="maxmin", *, n=40, d=8, C=0.3, allow_empty=False, sparse=False, dtype=np.float64, seed=0, **more):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, d)) * (rng.random((n, d)) < 0.6)
     X[0] = 0.0  # a sample without features still owes its share of the dual
@@ -42,10 +60,13 @@ def make(h, scheme="maxmin", *, n=40, d=8, C=0.3, allow_empty=False, sparse=Fals
     )
     costs = C * rng.uniform(0.5, 1.5, n)
     costs[2] = 0.0
-    oracle = TreeMultilabel(h.graph, allow_empty=allow_empty)
+    oracle = (TreeMultilabel if h.is_tree else DagMultilabel)(h.graph, allow_empty=allow_empty)
     weights = h.graph.is_leaf[columns.nodes].astype(float)
     made = prepare(sp.csr_array(X) if sparse else X)
-    return SetProblem(made, truth, costs, columns, oracle, weights, h.n_nodes, 1.0, dtype), X, member
+    if "offset" in more:
+        more["offset"] = np.where(weights > 0, more["offset"], 0.0)
+    above = column_parents(h.graph, columns)
+    return SetProblem(made, truth, costs, columns, above, oracle, weights, h.n_nodes, 1.0, dtype, **more), X, member
 
 
 def objective(problem, X, weights, oracle):
@@ -58,15 +79,15 @@ def objective(problem, X, weights, oracle):
         true = np.zeros(columns.n_columns)
         true[problem.truth.row(i)] = 1
         rewards = np.zeros((1, problem.n_nodes))
-        rewards[0, columns.nodes] = scores[i] + problem.loss_weights * (1 - 2 * true)
+        rewards[0, columns.nodes] = scores[i] + problem.offsets + problem.loss_weights * (1 - 2 * true)
         chosen, value, bound = np.empty((1, problem.n_nodes), np.uint8), np.empty(1), np.empty(1)
         oracle.solve(rewards, chosen, value, bound)
-        total += problem.costs[i] * (value[0] + problem.loss_weights @ true - scores[i] @ true)
+        total += problem.costs[i] * (value[0] + problem.loss_weights @ true - (scores[i] + problem.offsets) @ true)
     return total
 
 
 @pytest.mark.parametrize("scheme", ["uniform", "maxmin", "power", "flat"])
-@pytest.mark.parametrize("h", [TREE, FOREST], ids=["tree", "forest"])
+@pytest.mark.parametrize("h", [TREE, FOREST, DAG], ids=["tree", "forest", "dag"])
 @pytest.mark.parametrize("sparse", [True, False])
 def test_the_gap_closes_and_is_that_of_the_model(h, scheme, sparse):
     problem, X, _ = make(h, scheme, sparse=sparse)
@@ -94,24 +115,80 @@ def test_flat_sets_are_independent_hinge_machines():
     assert solution.certificate.primal == pytest.approx(total, rel=2e-6)
 
 
+@pytest.mark.parametrize("h", [TREE, DAG], ids=["tree", "dag"])
+def test_an_offset_is_a_part_of_every_score(h):
+    problem, X, _ = make(h, offset=-1.0)
+    solution = Dual(tol=1e-4, max_iter=3000).solve(problem)
+    assert solution.converged
+    expected = objective(problem, X, solution.weights, BruteForce(h.graph))
+    assert solution.certificate.primal == pytest.approx(expected, rel=1e-9)
+    without = Dual(tol=1e-4, max_iter=3000).solve(make(h)[0])
+    assert abs(solution.certificate.primal - without.certificate.primal) > 1e-2 * without.certificate.primal
+
+
+@pytest.mark.parametrize("h", [TREE, DAG], ids=["tree", "dag"])
 @pytest.mark.parametrize("sparse", [True, False])
-def test_threads_do_not_change_a_bit(sparse):
+def test_threads_do_not_change_a_bit(sparse, h):
     results = []
     for threads in (1, 2, 4):
-        problem, _, _ = make(TREE, sparse=sparse, dtype=np.float32)
+        problem, _, _ = make(h, sparse=sparse, dtype=np.float32)
         results.append(Dual(tol=1e-3, n_threads=threads).solve(problem))
     for other in results[1:]:
         np.testing.assert_array_equal(other.weights.values, results[0].weights.values)
         assert other.certificate == results[0].certificate
 
 
-def test_going_on_from_the_dual_variables():
-    problem, _, _ = make(TREE)
+@pytest.mark.parametrize("h", [TREE, DAG], ids=["tree", "dag"])
+def test_going_on_from_the_dual_variables(h):
+    problem, _, _ = make(h)
     first = Dual(tol=1e-4, max_iter=3000).solve(problem)
     again = Dual(tol=1e-4).solve(problem, first.planes)
     assert len(again.history) == 1
     assert again.history[0]["certified"]
     assert again.certificate.dual == pytest.approx(first.certificate.dual, rel=1e-12)
+    again.planes.rescale(np.full(problem.n_samples, 2.0))
+    dearer = dataclasses.replace(problem, costs=2.0 * problem.costs)
+    more = Dual(tol=1e-4, max_iter=3000).solve(dearer, again.planes)
+    fresh = Dual(tol=1e-4, max_iter=3000).solve(dearer)
+    assert more.converged
+    assert more.history[0]["dual"] > fresh.history[0]["dual"]
+    assert more.certificate.primal == pytest.approx(fresh.certificate.primal, rel=2e-4)
+
+
+def test_a_tree_as_a_dag_has_the_same_optimum(monkeypatch):
+    """Levels need no tree: on one, they end where marginals do."""
+    problem, _, _ = make(TREE)
+    by_marginals = Dual(tol=1e-4, max_iter=3000).solve(problem)
+    monkeypatch.setattr(_multilabel, "_is_forest", lambda above: False)
+    by_levels = Dual(tol=1e-4, max_iter=3000).solve(problem)
+    assert by_levels.converged
+    assert type(by_levels.planes) is not type(by_marginals.planes)
+    assert by_levels.certificate.primal == pytest.approx(by_marginals.certificate.primal, rel=2e-4)
+
+
+def test_levels_are_mixtures_of_label_sets():
+    """The marginals of a sample are in C·conv(Y_m): a sum of cells, each the average of the sets above thresholds."""
+    problem, _, _ = make(DAG)
+    state = Dual(tol=1e-3).solve(problem).planes
+    held = state.held()
+    sets = {tuple(row) for row in BruteForce(DAG.graph).sets.astype(int).tolist()}
+    for i in np.flatnonzero(problem.costs > 0):
+        total, at, cut = np.zeros(problem.columns.n_columns), 0, state.sizes[i]
+        assert state.masses[i].sum() == pytest.approx(problem.costs[i], rel=1e-12)
+        for size, mass in zip(cut, state.masses[i], strict=True):
+            leaves, levels = state.leaves[i][at : at + size], state.levels[i][at : at + size]
+            at += size
+            assert levels.max() == pytest.approx(mass, rel=1e-12)
+            steps = np.concatenate([[0.0], np.unique(levels)])
+            for lower, upper in itertools.pairwise(steps):
+                y = np.zeros(DAG.n_nodes, int)
+                y[np.concatenate([DAG.graph.leaf_ancestors.row(leaf) for leaf in leaves[levels > lower]])] = 1
+                assert tuple(y) in sets
+                total += (upper - lower) * y[problem.columns.nodes]
+        found = np.zeros_like(total)
+        mine = slice(held.indptr[i], held.indptr[i + 1])
+        found[held.columns[mine]] = held.values[mine]
+        np.testing.assert_allclose(found, total, atol=1e-12)
 
 
 def test_marginals_stay_in_the_polytope():
@@ -129,6 +206,13 @@ def test_marginals_stay_in_the_polytope():
         assert (z <= above + 1e-9 * C).all()
         for p in np.unique(parent):
             assert z[parent == p].sum() >= (C if p < 0 else z[p]) - 1e-9 * C
+
+
+def test_a_leaf_without_weight_is_refused():
+    problem, _, _ = make(TREE, "flat")
+    columns = make_columns(TREE.graph, np.where(TREE.graph.is_leaf, 0.0, 1.0))
+    with pytest.raises(OptionError, match="leaf"):
+        dataclasses.replace(problem, columns=columns)
 
 
 def test_history_counts_errors_at_the_end():

@@ -146,10 +146,15 @@ class Ascent(ABC):
         self.certify()
         if self.converged:
             return
-        self.ratio = float(np.clip(self.certificate.gap / max(estimate, 1e-300), 0.1, 1.0))
-        self.misses += 1
+        gap, exact = self.told()
+        self.ratio = float(np.clip(gap / max(estimate, 1e-300), 0.1, 1.0 if exact else 10.0))
+        self.misses += exact
         if self.misses == 3 and self.weights.values.dtype == np.float32:
             self.go_double()
+
+    def told(self) -> tuple[float, bool]:
+        """What the last certificate tells about the gap, and whether that is all there is to know."""
+        return self.certificate.gap, True
 
     def stalled(self) -> bool:
         """Whether single precision is the limit: the estimate, which has its noise, has not fallen for some passes."""

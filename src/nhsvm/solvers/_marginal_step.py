@@ -279,25 +279,44 @@ def _inside(z0, C, allow_empty, z, first, after):
 
 
 @inlined
-def _along_a_path(parent, alpha, r, z0, q, C, allow_empty, z, work):
-    """The optimum for (1 − t) q α (z¹ − z⁰) + t r, from t = 0, where it is z¹, a point inside, to t = 1."""
-    (first, after), (state, shared), _, (_, origin, mixed, last) = work
-    size = z0.shape[0]
+def _path_begins(alpha, r, z0, q, C, allow_empty, z, first, after, origin, last):
+    """A point inside, whose gradient is known; returns how far the first step along the path is to go."""
     _inside(z0, C, allow_empty, z, first, after)
     here, there = 0.0, 0.0
-    for n in range(size):
+    for n in range(z0.shape[0]):
         origin[n] = q * alpha[n] * (z[n] - z0[n])
         last[n] = z[n]
         here = max(here, abs(origin[n]))
         there = max(there, abs(r[n]))
-    t = 0.0
-    step = first_step = here / (here + there) if 0.0 < here < there else 0.5  # where both gradients count
+    return here / (here + there) if 0.0 < here < there else 0.5  # where both gradients count
+
+
+@inlined
+def _optimum(parent, alpha, r, z0, q, C, allow_empty, z, work, direct=True):
+    """Newton's method from z⁰ (if ``direct``), and if it cycles, along a path; returns whether z is the optimum.
+
+    The path is that of the optima for (1 − t) q α (z¹ − z⁰) + t r, from t = 0, where it is z¹, a point inside, to 1.
+    (One loop for both, since everything is compiled into one piece, once for each call.)
+    """
+    (first, after), (state, shared), _, (_, origin, mixed, last) = work
+    size = z0.shape[0]
+    t, step, first_step = 0.0, 1.0, 1.0
+    for n in range(size):
+        mixed[n] = r[n]
+        last[n] = z0[n]
+    if not direct:
+        step = first_step = _path_begins(alpha, r, z0, q, C, allow_empty, z, first, after, origin, last)
     while t < 1.0 and step > 1e-12 * max(t, first_step):
         goal = min(1.0, t + step)
-        for n in range(size):
-            mixed[n] = (1.0 - goal) * origin[n] + goal * r[n]
+        if not direct:
+            for n in range(size):
+                mixed[n] = (1.0 - goal) * origin[n] + goal * r[n]
         _guess(last[:size], C, allow_empty, first, after, state, shared)
-        if _newton(parent, alpha, mixed, z0, q, C, allow_empty, z, work):
+        settled = _newton(parent, alpha, mixed, z0, q, C, allow_empty, z, work)
+        if direct and not settled:
+            direct = False
+            step = first_step = _path_begins(alpha, r, z0, q, C, allow_empty, z, first, after, origin, last)
+        elif settled:
             t = goal
             step *= 2.0
             for n in range(size):
@@ -329,15 +348,9 @@ def marginal_step(parent, alpha, r, z0, q, C, allow_empty, z, work):
 
     ``work`` comes from :func:`workspace`; α > 0. If q = 0, z is C times the best label set.
     """
-    (first, after), (state, shared), _, _ = work
+    (first, after), _, _, _ = work
     _link(parent, first, after)
-    done = False
-    if q > _NO_CURVATURE:
-        _guess(z0, C, allow_empty, first, after, state, shared)
-        done = _newton(parent, alpha, r, z0, q, C, allow_empty, z, work)
-        if not done:
-            done = _along_a_path(parent, alpha, r, z0, q, C, allow_empty, z, work)
-    if not done:
+    if q <= _NO_CURVATURE or not _optimum(parent, alpha, r, z0, q, C, allow_empty, z, work):
         _toward_a_vertex(parent, alpha, r, z0, q, C, allow_empty, z, work)
     gain = 0.0
     for n in range(z0.shape[0]):
@@ -360,17 +373,17 @@ def step_kernel(parent, alpha, r, z0, q, C, allow_empty, z):
 
 @kernel
 def marginal_batch_kernel(
-    costs, norms, indptr, column, parent, gradient, z, gram, corrections, alpha, allow_empty, tolerance, sweeps
-):
-    """Block steps for the samples of a batch, in order, ``sweeps`` times; returns the gain of the dual.
+    which, costs, norms, local_ptr, column, parent, gradient, z, gram, corrections, alpha, allow_empty, tolerance,
+    sweeps, gaps,
+):  # fmt: skip
+    """Block steps for some samples of a layout, in order, ``sweeps`` times; returns the gain of the dual.
 
-    ``gradient`` is from before the batch; ``corrections[place[n], t]`` is what the steps taken since have added to the
-    score of column n for sample t.
+    ``gradient`` is from before; ``corrections[place[n], b]`` is what the steps taken since have added to the score of
+    column n for the b-th of the samples. ``gaps`` are those met in the first sweep.
     """
-    n_batch = costs.shape[0]
     width = 0
-    for t in range(n_batch):
-        width = max(width, indptr[t + 1] - indptr[t])
+    for t in which:
+        width = max(width, local_ptr[t + 1] - local_ptr[t])
     work = workspace(width)
     r, new, local = np.empty(width), np.empty(width), np.empty(width)
     place = np.full(alpha.shape[0], -1, np.int32)
@@ -378,23 +391,26 @@ def marginal_batch_kernel(
     total = 0.0
     for sweep in range(sweeps):
         moved = False
-        for t in range(n_batch):
-            lo, hi = indptr[t], indptr[t + 1]
+        for b in range(which.shape[0]):
+            t = which[b]
+            lo, hi = local_ptr[t], local_ptr[t + 1]
             n = hi - lo
             for k in range(n):
                 c = column[lo + k]
                 local[k] = alpha[c]
                 r[k] = gradient[lo + k]
                 if place[c] >= 0:
-                    r[k] += corrections[place[c], t]
-            if block_gap(parent[lo:hi], r[:n], z[lo:hi], costs[t], allow_empty, work) <= tolerance * costs[t]:
+                    r[k] += corrections[place[c], b]
+            gap = block_gap(parent[lo:hi], r[:n], z[lo:hi], costs[t], allow_empty, work)
+            if sweep == 0:
+                gaps[b] = max(gap, 0.0)
+            if gap <= tolerance * costs[t]:
                 continue
-            gain = marginal_step(
+            total += marginal_step(
                 parent[lo:hi], local[:n], r[:n], z[lo:hi], norms[t], costs[t], allow_empty, new[:n], work
             )
-            total += gain
-            earliest = t + 1 if sweep == sweeps - 1 else 0
-            products = gram[t, earliest:]
+            earliest = b + 1 if sweep == sweeps - 1 else 0
+            products = gram[b, earliest:]
             for k in range(n):
                 change = z[lo + k] - new[k]
                 if change == 0.0:
@@ -406,7 +422,7 @@ def marginal_batch_kernel(
                     corrections[n_places, :] = 0.0
                     n_places += 1
                 row = corrections[place[c], earliest:]
-                amount = gram.dtype.type(alpha[c] * change)
+                amount = alpha[c] * change
                 for u in range(row.shape[0]):
                     row[u] += amount * products[u]
                 z[lo + k] = new[k]

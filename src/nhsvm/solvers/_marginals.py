@@ -10,26 +10,28 @@ for a loss Σ_n w_n 1[n in one of y, y_i]. Nodes are columns here: those without
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from nhsvm._jit import inlined, kernel
-from nhsvm.columns import Columns
 from nhsvm.hierarchy.graph import FloatArray, IntArray, PtrArray, Ragged
 from nhsvm.solvers._marginal_step import marginal_batch_kernel
+from nhsvm.solvers._steps import Steps
+from nhsvm.solvers._threads import Team
 from nhsvm.solvers._updates import Updates
 
 
 class Active(NamedTuple):
-    """The nodes of a batch that may move: those with a marginal, and those of the most violating labels."""
+    """The nodes of some samples that may move: those with a marginal, and those of the most violating labels."""
 
-    indptr: PtrArray
+    n_local: IntArray  # by sample
     column: IntArray  # ascending for every sample, so parents come first
     parent: IntArray  # position among those of the sample, −1 for a root
+    own: npt.NDArray[np.uint8]  # a true label
     gradient: FloatArray
-    marginal: FloatArray
+    held: FloatArray  # marginals, which steps change
 
 
 class Marginals:
@@ -40,9 +42,14 @@ class Marginals:
     truth : Ragged
         Columns of the true labels of every sample.
     costs : array of n_samples
+    above : Ragged
+        Columns next above every column, one at most.
     """
 
-    def __init__(self, truth: Ragged, costs: FloatArray) -> None:
+    def __init__(self, truth: Ragged, costs: FloatArray, above: Ragged) -> None:
+        self.truth = truth
+        self.parent = np.full(len(above.indptr) - 1, -1, np.int32)
+        self.parent[above.sizes() > 0] = above.indices
         self.count = truth.sizes().astype(np.int32)
         self.room = self.count.copy()
         self.start = truth.indptr[:-1].copy()
@@ -60,46 +67,40 @@ class Marginals:
         indptr = np.concatenate([[0], np.cumsum(self.count, dtype=np.int64)]).astype(np.int64)
         return indptr, np.arange(indptr[-1]) + np.repeat(self.start - indptr[:-1], self.count)
 
-    def active(self, samples: PtrArray, rewards: FloatArray, chosen: npt.NDArray[np.uint8], columns: Columns) -> Active:
-        """Nodes that may move in a batch; ``rewards`` and ``chosen`` have a column each for every column of U."""
-        size = np.empty(len(samples) + 1, np.int64)
-        _sizes_kernel(samples, self.start, self.count, self.column, chosen, size)
-        indptr = np.cumsum(size)
-        n = int(indptr[-1])
-        made = Active(indptr, np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n), np.empty(n))
-        pool = (self.start, self.count, self.column, self.z)
-        _active_kernel(samples, *pool, chosen, rewards, columns.parent, *made)
+    def layout(self, samples: PtrArray, rewards: FloatArray, chosen: npt.NDArray[np.uint8], team: Team) -> Active:
+        """Nodes that may move; ``rewards`` and ``chosen`` have a column each for every column of U."""
+        n = len(samples)
+        size = np.empty(n, np.int32)
+        team.split(n, lambda lo, hi: _sizes_kernel(lo, hi, samples, self.start, self.count, self.column, chosen, size))
+        indptr = np.concatenate([[0], np.cumsum(size, dtype=np.int64)])
+        total = int(indptr[-1])
+        column, parent, own = np.empty(total, np.int32), np.empty(total, np.int32), np.empty(total, np.uint8)
+        made = Active(size, column, parent, own, np.empty(total), np.empty(total))
+        pool = self.start, self.count, self.column, self.z
+        team.split(
+            n,
+            lambda lo, hi: _active_kernel(
+                lo, hi, samples, *pool, chosen, rewards, self.parent, *self.truth, indptr, *made[1:]
+            ),
+        )
         return made
 
-    def improve(
-        self,
-        samples: PtrArray,
-        costs: FloatArray,
-        norms: FloatArray,
-        active: Active,
-        gram: npt.NDArray[Any],
-        columns: Columns,
-        allow_empty: bool,
-        tolerance: float,
-        sweeps: int,
-    ) -> tuple[Updates, float]:
-        """Block steps for the samples of a batch, in order; returns the change of U and the gain of the dual."""
-        z = active.marginal.copy()
-        corrections = np.empty((min(columns.n_columns, len(z)), len(samples)), dtype=gram.dtype)
-        gain = marginal_batch_kernel(
-            costs, norms, *active[:4], z, gram, corrections, columns.alpha, allow_empty, tolerance, sweeps
-        )
-        change = active.marginal - z
-        changed = change != 0.0
-        indptr = np.concatenate([[0], np.cumsum(changed)])[active.indptr].astype(np.int64)
-        moved = active.column[changed]
-        self._keep(samples, active, z)
-        return Updates(indptr, moved, columns.alpha[moved] * change[changed]), float(gain)
+    def steps(
+        self, layout: Active, costs: FloatArray, norms: FloatArray, alpha: FloatArray, allow_empty: bool
+    ) -> MarginalSteps:
+        """Block steps on a layout."""
+        return MarginalSteps(layout, costs, norms, alpha, allow_empty)
 
-    def _keep(self, samples: PtrArray, active: Active, z: FloatArray) -> None:
+    def rescale(self, factors: FloatArray) -> None:
+        """Multiply all variables of every sample."""
+        indptr, at = self.flat()
+        self.z[at] *= np.repeat(factors, np.diff(indptr))
+
+    def keep(self, samples: PtrArray, layout: Active) -> None:
         """Store the marginals above zero."""
-        used = z > 0.0
-        indptr = np.concatenate([[0], np.cumsum(used)])[active.indptr]
+        used = layout.held > 0.0
+        ends = np.concatenate([[0], np.cumsum(layout.n_local, dtype=np.int64)])
+        indptr = np.concatenate([[0], np.cumsum(used)])[ends]
         size = np.diff(indptr).astype(np.int32)
         more = size > self.room[samples]
         room = 2 * size[more].astype(np.int64)
@@ -112,61 +113,84 @@ class Marginals:
         self._top = needed
         self.count[samples] = size
         at = np.arange(indptr[-1]) + np.repeat(self.start[samples] - indptr[:-1], size)
-        self.column[at], self.z[at] = active.column[used], z[used]
+        self.column[at], self.z[at] = layout.column[used], layout.held[used]
 
-    def loss(self, truth: Ragged, costs: FloatArray, weights: FloatArray) -> float:
-        """Σ_i Σ_y a_iy Δ(y, y_i) for Δ = Σ_n w_n 1[n in one of y, y_i]."""
-        indptr, at = self.flat()
+    def loss(self, costs: FloatArray, weights: FloatArray, offset: FloatArray) -> float:
+        """Σ_i Σ_y a_iy Δ(y, y_i) for Δ = Σ_n w_n 1[n in one of y, y_i] + o_n (1[n∈y] − 1[n∈y_i])."""
+        truth, (indptr, at) = self.truth, self.flat()
         own = np.zeros(len(at), dtype=bool)
         _marked_kernel(indptr, self.column[at], *truth, own)
         here = weights[self.column[at]] * self.z[at]
-        missed = np.repeat(costs, truth.sizes()) * weights[truth.indices]
-        return float(np.sum(missed) + np.sum(here) - 2.0 * np.sum(here[own]))
+        moved = offset[self.column[at]] * self.z[at]
+        missed = np.repeat(costs, truth.sizes()) * (weights - offset)[truth.indices]
+        return float(np.sum(missed) + np.sum(here) - 2.0 * np.sum(here[own]) + np.sum(moved))
 
-    def coefficients(self, truth: Ragged, costs: FloatArray, alpha: FloatArray) -> Updates:
+    def coefficients(self, costs: FloatArray, alpha: FloatArray) -> Updates:
         """α_n β_in of all samples."""
-        indptr, at = self.flat()
+        truth, (indptr, at) = self.truth, self.flat()
         n = int(indptr[-1]) + len(truth.indices)
         found = Updates(np.zeros(len(costs) + 1, np.int64), np.empty(n, np.int32), np.empty(n))
         total = _coefficients_kernel(indptr, self.column[at], self.z[at], *truth, costs, alpha, *found)
         return Updates(found.indptr, found.columns[:total], found.values[:total])
 
 
+class MarginalSteps(Steps):
+    """Exact steps of a sample's marginals."""
+
+    layout: Active
+
+    def _visit(
+        self, which: PtrArray, gram: FloatArray, room: FloatArray, tolerance: float, sweeps: int, gaps: FloatArray
+    ) -> float:
+        _, column, parent, _, gradient, held = self.layout
+        return float(
+            marginal_batch_kernel(
+                which, self.costs, self.norms, self.local_ptr, column, parent, gradient, held, gram, room, self.alpha,
+                self.allow_empty, tolerance, sweeps, gaps,
+            )
+        )  # fmt: skip
+
+
 @kernel
-def _sizes_kernel(samples, start, count, column, chosen, size):
-    """How many nodes each sample has in its list or among the chosen; ``size[0]`` is 0."""
-    size[0] = 0
-    for t in range(samples.shape[0]):
+def _sizes_kernel(first, last, samples, start, count, column, chosen, size):
+    """How many nodes each sample has in its list or among the chosen."""
+    for t in range(first, last):
         i = samples[t]
         n = 0
         for c in range(chosen.shape[1]):
             n += chosen[t, c]
         for k in range(start[i], start[i] + count[i]):
             n += 1 - chosen[t, column[k]]
-        size[t + 1] = n
+        size[t] = n
 
 
 @kernel
 def _active_kernel(
-    samples, start, count, column, z, chosen, rewards, parent, indptr, out_column, out_parent, out_gradient, out_z
-):
+    first, last, samples, start, count, column, z, chosen, rewards, parent, truth_ptr, truth, indptr,
+    out_column, out_parent, out_own, out_gradient, out_z,
+):  # fmt: skip
     n_columns = chosen.shape[1]
     slot = np.empty(n_columns, np.int32)
-    for t in range(samples.shape[0]):
+    for t in range(first, last):
         i = samples[t]
         at = indptr[t]
-        k, last = start[i], start[i] + count[i]
+        k, end = start[i], start[i] + count[i]
+        j, all_true = truth_ptr[i], truth_ptr[i + 1]
         for c in range(n_columns):
-            has = k < last and column[k] == c  # lists are ascending
+            has = k < end and column[k] == c  # lists are ascending
+            own = j < all_true and truth[j] == c
             if has or chosen[t, c]:
                 slot[c] = at - indptr[t]
                 out_column[at] = c
                 out_parent[at] = slot[parent[c]] if parent[c] >= 0 else -1
+                out_own[at] = own
                 out_gradient[at] = rewards[t, c]
                 out_z[at] = z[k] if has else 0.0
                 at += 1
             if has:
                 k += 1
+            if own:
+                j += 1
 
 
 @inlined

@@ -1,11 +1,15 @@
 """The dual method for samples with several labels: the same passes, with node marginals as dual variables.
 
-Only trees, where the block step is exact; see :mod:`nhsvm.solvers._marginals`.
+See :mod:`nhsvm.solvers._marginals` for trees and :mod:`nhsvm.solvers._levels` for DAGs. Where reading the weights of
+nodes in use is much cheaper than reading all, and on DAGs, where the oracle takes most of the time, passes without the
+oracle come in between.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -13,17 +17,28 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from nhsvm.columns import Columns
+from nhsvm.errors import OptionError
 from nhsvm.hierarchy.graph import FloatArray, Ragged
 from nhsvm.objective import Certificate, dual, penalty, primal
 from nhsvm.solvers._ascent import SWEEPS, Ascent, Options
 from nhsvm.solvers._dense import DenseWeights
-from nhsvm.solvers._marginals import Active, Marginals
+from nhsvm.solvers._levels import Levels
+from nhsvm.solvers._marginals import Marginals
 from nhsvm.solvers._problem import Weights
 from nhsvm.solvers._sparse import SparseWeights
+from nhsvm.solvers._steps import Steps
 from nhsvm.solvers._threads import Team
 from nhsvm.solvers._updates import Updates
 
 _SCORES = 2**18  # scores (samples × nodes) in one chunk of a certificate
+_ORACLE = 100  # time of a DAG's oracle, in units of reading the weights of all columns once
+_OVERHEAD = 100  # time that a batch spends on a sample beside its columns, in units of one column
+_CACHED = 50  # passes over the cells in use between two that ask the oracle, at most
+_FOCUS = 5  # passes over the samples with most of the gap, between two over all
+_LOOSE = 0.2  # of the tolerance: by how much bounds may make the gap look larger
+_SLOW = 0.02  # of the gap: a pass that gains less is the last
+_FEW = 64  # samples of a batch in such a pass
+_SWEEPS = 2  # over them
 
 
 class SetOracle(Protocol):
@@ -47,7 +62,9 @@ class SetProblem:
     costs : array of n_samples
         C_i ≥ 0.
     columns : Columns
-        Of a tree whose leaves have a column each.
+        Leaves must have a column each.
+    above : Ragged
+        For every column the columns next above, see :func:`nhsvm.columns.column_parents`.
     oracle : SetOracle
     loss_weights : array of n_columns
         w_n of the loss Σ_n w_n 1[n in one of y, y_i]; nodes that are no columns have none.
@@ -57,17 +74,31 @@ class SetProblem:
         Value of the constant feature, 0 for none.
     dtype : dtype, optional
         Precision of the weights; that of X by default.
+    offset : array of n_columns, optional
+        Added to the score of every column.
+    quicker : tuple of SetOracle
+        Oracles that take less time and find less, the quickest first. It finds label sets on the way; for certificates
+        each next one is asked only about samples for which the last was not good enough.
     """
 
     X: Any
     truth: Ragged
     costs: FloatArray
     columns: Columns
+    above: Ragged
     oracle: SetOracle
     loss_weights: FloatArray
     n_nodes: int
     bias: float = 1.0
     dtype: npt.DTypeLike | None = None
+    offset: FloatArray | None = None
+    quicker: tuple[SetOracle, ...] = ()
+
+    def __post_init__(self) -> None:
+        last = self.columns.paths.indptr[1:] - 1
+        own = self.columns.paths.indices[last[self.columns.paths.sizes() > 0]]
+        if len(np.unique(own)) < self.columns.n_leaves or np.isin(own, self.above.indices).any():
+            raise OptionError("label sets need a weight α > 0 on every leaf, but a leaf has none; use other weights")
 
     @property
     def n_samples(self) -> int:
@@ -78,25 +109,46 @@ class SetProblem:
         kind = SparseWeights if sp.issparse(self.X) else DenseWeights
         return kind.zeros(self.X, self.columns.n_columns, self.bias, self.dtype)
 
-    def rewards(self, samples: np.ndarray, scores: npt.NDArray[Any], *, loss: bool = True) -> FloatArray:
+    @cached_property
+    def offsets(self) -> FloatArray:
+        """``offset``, or zeros."""
+        return np.zeros(self.columns.n_columns) if self.offset is None else self.offset
+
+    def rewards(self, samples: np.ndarray, scores: npt.NDArray[Any]) -> FloatArray:
         """Scores of the columns plus what the loss adds to each."""
-        out = scores.astype(np.float64)
-        if loss:
-            out += self.loss_weights
-            true = self.truth.rows(samples)
-            out[true.owners(), true.indices] -= 2.0 * self.loss_weights[true.indices]
+        out = scores + (self.loss_weights + self.offsets)
+        true = self.truth.rows(samples)
+        out[true.owners(), true.indices] -= 2.0 * self.loss_weights[true.indices]
         return out
 
-    def best(self, rewards: FloatArray) -> tuple[npt.NDArray[np.uint8], FloatArray]:
-        """The best label sets, as columns, and upper bounds of their values."""
+    @property
+    def oracles(self) -> tuple[SetOracle, ...]:
+        """All, the quickest first."""
+        return *self.quicker, self.oracle
+
+    def found(self, rewards: FloatArray) -> tuple[npt.NDArray[np.uint8], FloatArray]:
+        """Good label sets, as columns, and their values."""
+        chosen, value, _ = self.asked(self.oracles[0], rewards)
+        return chosen, value
+
+    def asked(self, oracle: SetOracle, rewards: FloatArray) -> tuple[npt.NDArray[np.uint8], FloatArray, FloatArray]:
+        """Label sets, as columns, their values and bounds."""
         n = len(rewards)
         full = rewards
         if self.columns.n_columns < self.n_nodes:
             full = np.zeros((n, self.n_nodes))
             full[:, self.columns.nodes] = rewards
         chosen, value, bound = np.empty((n, self.n_nodes), np.uint8), np.empty(n), np.empty(n)
-        self.oracle.solve(full, chosen, value, bound)
-        return (chosen if full is rewards else np.ascontiguousarray(chosen[:, self.columns.nodes])), bound
+        oracle.solve(full, chosen, value, bound)
+        return (chosen if full is rewards else np.ascontiguousarray(chosen[:, self.columns.nodes])), value, bound
+
+    def differ(self, samples: np.ndarray, chosen: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
+        """Whether label sets, as columns, are not the true ones."""
+        true = self.truth.rows(samples)
+        owners = true.owners()
+        right = np.bincount(owners, weights=chosen[owners, true.indices], minlength=len(samples))
+        wrong: npt.NDArray[np.bool_] = (right < true.sizes()) | (chosen.sum(axis=1) > true.sizes())
+        return wrong
 
     def true_rewards(self, samples: np.ndarray, rewards: FloatArray) -> FloatArray:
         """Σ_{n∈y_i} of the rewards."""
@@ -106,31 +158,102 @@ class SetProblem:
         return sums
 
 
+def _is_forest(above: Ragged) -> bool:
+    """Whether no column has two next above."""
+    return bool((above.sizes() <= 1).all())
+
+
 class Found(NamedTuple):
     """What is known of a batch before its steps."""
 
-    active: Active
+    layout: Any  # a Layout
     slack: FloatArray
 
 
 class SetAscent(Ascent):
-    """Label sets on a tree: the dual variables are node marginals."""
+    """Label sets: the dual variables are node marginals, on a DAG kept by levels."""
 
-    state: Marginals
+    state: Marginals | Levels
 
-    def __init__(self, options: Options, problem: SetProblem, state: Marginals | None, team: Team) -> None:
+    def __init__(self, options: Options, problem: SetProblem, state: Marginals | Levels | None, team: Team) -> None:
         self.problem = problem
         self._started = state is not None
-        made = Marginals(problem.truth, problem.costs) if state is None else state
+        made: Any = state
+        if state is None:
+            first = problem.truth, problem.costs
+            forest = _is_forest(problem.above)
+            made = Marginals(*first, problem.above) if forest else Levels(*first, problem.columns, problem.above)
         super().__init__(options, problem.weights(), made, problem.costs, team)
-        self.certificate = Certificate(float(problem.costs @ self._slacks()[0]), 0.0)
+        self.certificate = Certificate(float(problem.costs @ self._slacks(0.0, 0.0)[0]), 0.0)
 
     @property
     def started(self) -> bool:
         return self._started
 
     def one_pass(self) -> None:
-        self.batch_pass()
+        if self._cached_is_cheap():
+            self.search_pass()
+        else:
+            self.batch_pass()
+
+    def _cached_is_cheap(self) -> bool:
+        """Whether reading the columns of nodes in use is much less work than reading all, and asking the oracle."""
+        if not self.history:  # the first label sets of all samples would be the same
+            return False
+        read = self.weights.n_columns * (_ORACLE if isinstance(self.state, Levels) else 1) + _OVERHEAD
+        return self.weights.apart() * self.state.n_planes < self.problem.n_samples * read
+
+    def search_pass(self) -> None:
+        """Label sets for every sample, with the weights as they are; then passes over the cells in use."""
+        dual_value = self.certificate.dual
+        samples = np.flatnonzero(self.costs > 0)
+        found = self.propose(samples, 0.0)
+        slack, wrong = self.met(samples, found)
+        self.estimate(dual_value, slack, wrong)
+        primal_value, dual_value = self.certificate
+        gap = primal_value - dual_value
+        if gap > self.options.tol * primal_value:
+            self.certificate = Certificate(primal_value, dual_value + self.cached_passes(samples, found.layout, gap))
+
+    def cached_passes(self, samples: np.ndarray, layout: Any, gap: float) -> float:
+        """Passes over the cells in use, until these are near their best; returns the gain of the dual."""
+        target = self.options.tol * self.certificate.primal
+        tolerance = 0.1 * max(target, 0.3 * gap) / float(self.costs.sum())
+        steps = self.steps(samples, layout)
+        base = self.problem.loss_weights[layout.column] * (1.0 - 2.0 * layout.own)
+        base += self.problem.offsets[layout.column]
+        gained = 0.0
+        for _ in range(_CACHED):
+            order = self.rng.permutation(len(samples))
+            gaps, gain = self.cached_pass(steps, samples, order, base, tolerance)
+            gained += gain
+            left = gaps.sum()
+            if left <= max(0.8 * target, 0.15 * gap) or gain <= _SLOW * gap:
+                break
+            order = order[gaps > 0.5 * gaps.mean()]  # most of the gap is in few samples
+            for _ in range(_FOCUS):
+                gaps, gain = self.cached_pass(steps, samples, self.rng.permutation(order), base, tolerance)
+                gained += gain
+                if gaps.sum() <= 0.3 * left:
+                    break
+        self.state.keep(samples, layout)
+        return gained
+
+    def cached_pass(
+        self, steps: Steps, samples: np.ndarray, order: np.ndarray, base: FloatArray, tolerance: float
+    ) -> tuple[FloatArray, float]:
+        """Block steps over the cells in use of some samples, by position; (gaps as met, gain of the dual)."""
+        weights = self.weights
+        met, gained = [], 0.0
+        for lo in range(0, len(order), _FEW):
+            which = order[lo : lo + _FEW]
+            steps.score(which, samples, base, weights, self.team)
+            batch = weights.batch(samples[which])
+            updates, gaps, gain = steps.run(which, batch.gram, tolerance, _SWEEPS)
+            batch.apply(updates, self.team)
+            met.append(gaps)
+            gained += gain
+        return np.concatenate(met), gained
 
     def propose(self, samples: np.ndarray, tolerance: float) -> Found:
         problem, n = self.problem, len(samples)
@@ -143,55 +266,81 @@ class SetAscent(Ascent):
             scorer(lo, hi, scores)
             part = slice(lo, hi)
             rewards[part] = problem.rewards(samples[part], scores[part])
-            chosen[part], bound = problem.best(rewards[part])
-            slack[part] = bound - problem.true_rewards(samples[part], rewards[part])
+            chosen[part], value = problem.found(rewards[part])
+            slack[part] = value - problem.true_rewards(samples[part], rewards[part])
 
         self.team.split(n, work)
-        return Found(self.state.active(samples, rewards, chosen, problem.columns), slack)
+        return Found(self.state.layout(samples, rewards, chosen, self.team), slack)
+
+    def steps(self, samples: np.ndarray, layout: Any) -> Steps:
+        """Block steps of some samples."""
+        costs, norms = self.costs[samples], self.weights.squared_norms[samples]
+        return self.state.steps(layout, costs, norms, self.problem.columns.alpha, self.problem.oracle.allow_empty)
 
     def improve(self, samples: np.ndarray, found: Found, gram: Any, tolerance: float) -> tuple[Updates, float]:
-        problem = self.problem
-        return self.state.improve(
-            samples, problem.costs[samples], self.weights.squared_norms[samples], found.active, gram, problem.columns,
-            problem.oracle.allow_empty, tolerance, SWEEPS,
-        )  # fmt: skip
+        steps = self.steps(samples, found.layout)
+        updates, _, gain = steps.run(np.arange(len(samples)), gram, tolerance, SWEEPS)
+        self.state.keep(samples, found.layout)
+        return updates, gain
 
     def met(self, samples: np.ndarray, found: Found) -> tuple[float, float]:
         # the best sets without the loss are looked for by certificates only, so errors are not known
         return float(self.costs[samples] @ found.slack), np.nan
 
     def mass(self) -> float:
-        return self.state.loss(self.problem.truth, self.costs, self.problem.loss_weights)
+        return self.state.loss(self.costs, self.problem.loss_weights, self.problem.offsets)
 
     def measured(self) -> tuple[Certificate, int]:
         alpha = self.problem.columns.alpha
-        coefficients = self.state.coefficients(self.problem.truth, self.costs, alpha)
-        exact, stored = self.weights.rebuild(coefficients, self.team)
-        slack, wrong = self._slacks()
-        certificate = Certificate(
-            primal(penalty(stored, alpha), slack, self.costs), dual(penalty(exact, alpha), self.mass())
-        )
-        return certificate, int(wrong.sum())
+        exact, stored = self.weights.rebuild(self.state.coefficients(self.costs, alpha), self.team)
+        lower = dual(penalty(exact, alpha), self.mass())
+        slack, wrong = self._slacks(penalty(stored, alpha), lower)
+        return Certificate(primal(penalty(stored, alpha), slack, self.costs), lower), int(wrong.sum())
 
-    def _slacks(self) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
-        """ξ_i, by upper bounds if the oracle has no more, and whether the best set without the loss is a wrong one."""
-        problem, n = self.problem, self.problem.n_samples
-        slack, wrong = np.empty(n), np.empty(n, dtype=bool)
-        step = max(1, _SCORES // problem.n_nodes)
+    def _slacks(self, penalty_value: float, dual_value: float) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
+        """Upper bounds of ξ_i, close enough to tell the gap, and whether the set found without the loss is a wrong one.
+
+        All samples are asked about with the quickest oracle, then those with the loosest bounds with the next; and so
+        on, unless the gap is known to be too large.
+        """
+        problem, n, tol = self.problem, self.problem.n_samples, self.options.tol
+        least, most, wrong = np.zeros(n), np.full(n, np.inf), np.empty(n, dtype=bool)
+
+        def ask(rows: np.ndarray, oracle: SetOracle) -> None:
+            scores = np.empty((len(rows), problem.columns.n_columns))
+            self.weights.scores(rows, scores)
+            rewards = problem.rewards(rows, scores)
+            true = problem.true_rewards(rows, rewards)
+            _, value, bound = problem.asked(oracle, rewards)
+            least[rows] = np.maximum(least[rows], value - true)
+            most[rows] = np.maximum(np.minimum(most[rows], bound - true), 0.0)
+            if oracle is problem.oracles[0]:
+                wrong[rows] = problem.differ(rows, problem.found(scores + problem.offsets)[0])
+
+        rows = np.arange(n)
+        for oracle in problem.oracles:
+            self._in_chunks(rows, partial(ask, oracle=oracle))
+            optimistic = primal(penalty_value, least, self.costs)
+            self.at_least = Certificate(optimistic, dual_value)
+            if self.at_least.gap > tol:
+                break
+            loose = self.costs * (most - least)
+            order = np.argsort(-loose, kind="stable")
+            left = np.cumsum(loose[order][::-1])[::-1]  # what is left if all before are exact
+            rows = order[left > _LOOSE * tol * optimistic]
+        return most, wrong
+
+    def told(self) -> tuple[float, bool]:
+        exact = self.certificate.gap <= (1.0 + _LOOSE) * self.at_least.gap
+        return self.at_least.gap, exact
+
+    def _in_chunks(self, samples: np.ndarray, use: Callable[[np.ndarray], None]) -> None:
+        """Some samples at a time, on all threads."""
+        step = max(1, _SCORES // self.problem.n_nodes)
+        parts = [samples[lo : lo + step] for lo in range(0, len(samples), step)]
 
         def work(lo: int, hi: int) -> None:
-            for start in range(lo * step, min(n, hi * step), step):
-                rows = np.arange(start, min(n, start + step))
-                part = slice(start, start + len(rows))
-                scores = np.empty((len(rows), problem.columns.n_columns))
-                self.weights.scores(rows, scores)
-                rewards = problem.rewards(rows, scores)
-                slack[part] = problem.best(rewards)[1] - problem.true_rewards(rows, rewards)
-                best = problem.best(scores)[0]
-                true = problem.truth.rows(rows)
-                right = np.bincount(true.owners(), weights=best[true.owners(), true.indices], minlength=len(rows))
-                sizes = true.sizes()
-                wrong[part] = (right < sizes) | (best.sum(axis=1) > sizes)
+            for rows in parts[lo:hi]:
+                use(rows)
 
-        self.team.split(-(-n // step), work)
-        return np.maximum(slack, 0.0), wrong
+        self.team.split(len(parts), work)

@@ -1,0 +1,237 @@
+"""Block steps of samples whose dual variables are cells of levels: a kernel. See :mod:`nhsvm.solvers._levels`.
+
+A sample improves (1) the level of one leaf of one cell after the other, exactly: nodes above follow, as far as no other
+leaf holds them; (2) the masses of its cells, by moving some from the cell that is worth least to the one that is worth
+most, the oracle's label set being one of them: a step of the pairwise Frank–Wolfe method.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nhsvm._jit import inlined, kernel
+
+_ROUNDS = 2  # of both kinds of steps a visit
+_MOVES = 4  # of mass a round
+_ALL = 1.0 - 1e-9  # a part of a mass that is all of it: the digits of less are lost
+
+
+@inlined
+def _others(path, child_ptr, child, z, on_path, m):
+    """m_n, the level that node n of the path of a leaf keeps without that leaf; from the leaf, the last, upward."""
+    for e in range(path.shape[0]):
+        on_path[path[e]] = e
+    for e in range(path.shape[0] - 1, -1, -1):
+        n = path[e]
+        most = 0.0
+        for k in range(child_ptr[n], child_ptr[n + 1]):
+            c = child[k]
+            most = max(most, m[on_path[c]] if on_path[c] >= 0 else z[c])
+        m[e] = most
+    for e in range(path.shape[0]):
+        on_path[path[e]] = -1
+
+
+@inlined
+def _best_level(path, z, m, r, alpha, q, most, order):
+    """The level v in [0, most] of a leaf that gains most, z_n = max(v, m_n) on its path; (v, gain).
+
+    Nodes join v in the order of their m. Between two of them the gain is a concave parabola; the best of all is taken.
+    """
+    n = path.shape[0]
+    rest = 0.0  # gain of the nodes that have not joined: they fall back to m
+    for e in range(n):
+        at = e
+        while at > 0 and m[order[at - 1]] > m[e]:
+            order[at] = order[at - 1]
+            at -= 1
+        order[at] = e
+        change = m[e] - z[path[e]]
+        rest += change * (r[path[e]] - 0.5 * q * alpha[path[e]] * change)
+    first, second, third, fourth, fifth = 0.0, 0.0, 0.0, 0.0, 0.0  # Σ r, α, αz, rz, αz² of those that have joined
+    level, gain = -1.0, -1e300
+    for k in range(n):
+        c = path[order[k]]
+        change = m[order[k]] - z[c]
+        rest -= change * (r[c] - 0.5 * q * alpha[c] * change)
+        first += r[c]
+        second += alpha[c]
+        third += alpha[c] * z[c]
+        fourth += r[c] * z[c]
+        fifth += alpha[c] * z[c] * z[c]
+        lower = m[order[k]]
+        upper = m[order[k + 1]] if k + 1 < n else most
+        if upper <= lower and k + 1 < n:
+            continue
+        curvature = q * second
+        rise = first + q * third
+        v = upper if rise >= curvature * upper else max(lower, rise / curvature)
+        here = v * (rise - 0.5 * curvature * v) - fourth - 0.5 * q * fifth + rest
+        if here > gain:
+            level, gain = v, here
+    return level, gain
+
+
+@inlined
+def _move_leaf(path, root, mass, allow_empty, child_ptr, child, z, r, alpha, q, held, on_path, m, order):
+    """The best level of one leaf of a cell; returns the gain. ``root`` has the roots of the sample as its children."""
+    leaf = path[path.shape[0] - 1]
+    if z[leaf] == 0.0:  # no node is held by it alone
+        rise = 0.0
+        for e in range(path.shape[0]):
+            m[e] = z[path[e]]
+            if m[e] == 0.0:
+                rise += r[path[e]]
+        if rise <= 0.0:
+            return 0.0
+    else:
+        _others(path, child_ptr, child, z, on_path, m)
+        if not allow_empty:
+            most = 0.0
+            for e in range(path.shape[0]):
+                on_path[path[e]] = e
+            for k in range(child_ptr[root], child_ptr[root + 1]):
+                c = child[k]
+                most = max(most, m[on_path[c]] if on_path[c] >= 0 else z[c])
+            for e in range(path.shape[0]):
+                on_path[path[e]] = -1
+            if most < mass:  # some leaf must be there
+                return 0.0
+    level, gain = _best_level(path, z, m, r, alpha, q, mass, order)
+    if gain <= 0.0:
+        return 0.0
+    for e in range(path.shape[0]):
+        c = path[e]
+        change = max(level, m[e]) - z[c]
+        if change != 0.0:
+            z[c] += change
+            held[c] += change
+            r[c] -= q * alpha[c] * change
+            z[c] = max(level, m[e])
+    return gain
+
+
+@inlined
+def _move_mass(low, top, weight, z, r, alpha, q, held, d):
+    """Move mass from one cell to another, as much as gains most; the gain."""
+    n = r.shape[0]
+    mass = weight[low]
+    part = weight[top] if weight[top] > 0.0 else 1.0  # a cell without mass has its shape
+    slope, curvature = 0.0, 0.0
+    for c in range(n):
+        d[c] = z[top, c] / part - z[low, c] / mass
+        slope += r[c] * d[c]
+        curvature += alpha[c] * d[c] * d[c]
+    curvature *= q
+    if slope <= 0.0:
+        return 0.0
+    step = mass if slope >= _ALL * curvature * mass else slope / curvature
+    grown = (weight[top] + step) / part
+    left = 1.0 / mass if step == mass else 1.0 - step / mass
+    for c in range(n):
+        z[top, c] *= grown
+        z[low, c] *= left
+        if d[c] != 0.0:
+            held[c] += step * d[c]
+            r[c] -= q * alpha[c] * step * d[c]
+    weight[low] = 0.0 if step == mass else mass * left  # as its levels, to the last digit
+    weight[top] += step
+    return step * (slope - 0.5 * curvature * step)
+
+
+@inlined
+def _visit(C, q, tolerance, allow_empty, weight, path_ptr, path, child_ptr, child, z, r, alpha, held, work):
+    """Improve the cells of one sample; returns the gain. ``r`` and ``held``, Σ_k of z, follow."""
+    on_path, m, order, d = work
+    n_cells, n = weight.shape[0], r.shape[0]
+    gained = 0.0
+    for _turn in range(_ROUNDS):
+        before = gained
+        for k in range(n_cells):
+            if weight[k] <= 0.0:
+                continue
+            for e in range(path_ptr.shape[0] - 1):
+                mine = path[path_ptr[e] : path_ptr[e + 1]]
+                gained += _move_leaf(
+                    mine, n, weight[k], allow_empty, child_ptr, child, z[k], r, alpha, q, held, on_path, m, order
+                )
+        for _ in range(_MOVES if n_cells > 1 else 0):
+            top, low, best, least = 0, 0, -1e300, 1e300
+            for k in range(n_cells):
+                worth = 0.0
+                for c in range(n):
+                    worth += r[c] * z[k, c]
+                if weight[k] > 0.0:
+                    worth /= weight[k]
+                    if worth < least:
+                        low, least = k, worth
+                if worth > best:
+                    top, best = k, worth
+            if low == top or best - least <= 0.1 * tolerance:
+                break
+            gained += _move_mass(low, top, weight, z, r, alpha, q, held, d)
+        if gained - before <= 0.1 * tolerance * C:
+            break
+    return gained
+
+
+@kernel
+def level_batch_kernel(
+    which, costs, norms, local_ptr, column, gradient, held, cell_ptr, weight, leaf_ptr, path_ptr, path, child_at,
+    child_ptr, child, z_ptr, z, gram, corrections, alpha, allow_empty, tolerance, sweeps, gaps,
+):  # fmt: skip
+    """Visits of some samples of a layout, in order, ``sweeps`` times; returns the gain, and fills the gaps first met.
+
+    ``gradient`` is from before the batch; ``corrections[place[n], b]`` is what the steps taken since have added to the
+    score of column n for the b-th of them.
+    """
+    n_local = 0
+    for t in which:
+        n_local = max(n_local, local_ptr[t + 1] - local_ptr[t])
+    work = (np.full(n_local, -1, np.int32), np.empty(n_local), np.empty(n_local, np.int32), np.empty(n_local))
+    r, a, before = np.empty(n_local), np.empty(n_local), np.empty(n_local)
+    place = np.full(alpha.shape[0], -1, np.int32)
+    n_places = 0
+    total = 0.0
+    for sweep in range(sweeps):
+        moved = False
+        for b in range(which.shape[0]):
+            t = which[b]
+            lo, hi = local_ptr[t], local_ptr[t + 1]
+            n = hi - lo
+            for j in range(n):
+                c = column[lo + j]
+                a[j] = alpha[c]
+                before[j] = held[lo + j]
+                r[j] = gradient[lo + j]
+                if place[c] >= 0:
+                    r[j] += corrections[place[c], b]
+            n_cells = cell_ptr[t + 1] - cell_ptr[t]
+            shapes = z[z_ptr[t] : z_ptr[t + 1]].reshape((n_cells, n))
+            gain = _visit(
+                costs[t], norms[t], tolerance, allow_empty, weight[cell_ptr[t] : cell_ptr[t + 1]],
+                path_ptr[leaf_ptr[t] : leaf_ptr[t + 1] + 1], path, child_ptr[lo + 2 * t : hi + 2 * t + 2],
+                child[child_at[t] :], shapes, r[:n], a[:n], held[lo:hi], work,
+            )  # fmt: skip
+            total += gain
+            if sweep == 0:
+                gaps[b] = 2.0 * gain  # a parabola's gap, seen from its start
+            earliest = b + 1 if sweep == sweeps - 1 else 0
+            products = gram[b, earliest:]
+            for j in range(n):
+                change = before[j] - held[lo + j]
+                if change == 0.0:
+                    continue
+                moved = True
+                c = column[lo + j]
+                if place[c] < 0:
+                    place[c] = n_places
+                    corrections[n_places, :] = 0.0
+                    n_places += 1
+                row = corrections[place[c], earliest:]
+                amount = alpha[c] * change
+                for u in range(row.shape[0]):
+                    row[u] += amount * products[u]
+        if not moved:
+            break
+    return total

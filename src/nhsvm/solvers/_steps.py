@@ -1,0 +1,115 @@
+"""Block steps of label sets: what marginals on trees and levels on DAGs share."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from nhsvm._jit import kernel
+from nhsvm.hierarchy.graph import FloatArray, IntArray, PtrArray, Ragged
+from nhsvm.solvers._threads import Team
+from nhsvm.solvers._updates import Updates
+
+
+class Layout(Protocol):
+    """Dual variables of some samples, ready for steps. Nodes are numbered within a sample, its *local* nodes."""
+
+    @property
+    def n_local(self) -> IntArray: ...  # by sample
+    @property
+    def column(self) -> IntArray: ...  # by local node
+    @property
+    def own(self) -> npt.NDArray[np.uint8]: ...  # a true label
+    @property
+    def gradient(self) -> FloatArray: ...
+    @property
+    def held(self) -> FloatArray: ...  # z, which steps change
+
+
+class Steps(ABC):
+    """Block steps on a layout.
+
+    Parameters
+    ----------
+    layout : Layout
+        Changed.
+    costs, norms : arrays
+        C and ‖x‖² of its samples.
+    alpha : array of n_columns
+    allow_empty : bool
+    """
+
+    def __init__(self, layout: Any, costs: FloatArray, norms: FloatArray, alpha: FloatArray, allow_empty: bool) -> None:
+        self.layout, self.costs, self.norms, self.alpha, self.allow_empty = layout, costs, norms, alpha, allow_empty
+        self.local_ptr = pointers(layout.n_local)
+
+    @abstractmethod
+    def _visit(
+        self, which: PtrArray, gram: FloatArray, room: FloatArray, tolerance: float, sweeps: int, gaps: FloatArray
+    ) -> float:
+        """Improve the layout; returns the gain of the dual, and fills the gaps first met."""
+
+    def run(
+        self, which: PtrArray, gram: npt.NDArray[Any], tolerance: float, sweeps: int
+    ) -> tuple[Updates, FloatArray, float]:
+        """Visit samples, by position, in order; returns the change of U, the gaps first met, the gain of the dual."""
+        held = Ragged(self.local_ptr, self.layout.column).rows(which)
+        at = np.repeat(self.local_ptr[which] - held.indptr[:-1], held.sizes()) + np.arange(len(held.indices))
+        before, gaps = self.layout.held[at], np.empty(len(which))
+        room = np.empty((min(len(self.alpha), len(at)), len(which)))
+        gain = self._visit(which, gram.astype(np.float64, copy=False), room, tolerance, sweeps, gaps)
+        change = before - self.layout.held[at]
+        changed = change != 0.0
+        indptr = np.concatenate([[0], np.cumsum(changed)])[held.indptr].astype(np.int64)
+        moved = held.indices[changed]
+        return Updates(indptr, moved, self.alpha[moved] * change[changed]), gaps, gain
+
+    def score(self, which: PtrArray, samples: PtrArray, base: FloatArray, weights: Any, team: Team) -> None:
+        """The gradients of some samples with the weights as they are; ``base`` is what is added to the scores."""
+        parts = which, samples, self.local_ptr, self.layout.column, base
+        tail = *weights.entries(), weights.bias, weights.values, self.layout.gradient
+        team.split(len(which), lambda lo, hi: _local_scores_kernel(lo, hi, *parts, *tail))
+
+
+def pointers(sizes: npt.NDArray[Any]) -> PtrArray:
+    """Where lists of these sizes begin, and where the last ends."""
+    return np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
+
+
+@kernel
+def _local_scores_kernel(
+    first, last, which, samples, local_ptr, column, base, indptr, indices, data, bias, values, out
+):
+    """``base`` plus the scores of the local nodes of ``which[first:last]``, into ``out``.
+
+    Dense samples have ``data`` of two dimensions and one row of weights a column; sparse ones have one row a feature.
+    The choice is made when the kernel is compiled.
+    """
+    x = np.empty(0 if data.ndim == 1 else data.shape[data.ndim - 1], values.dtype)
+    for b in range(first, last):
+        i = samples[which[b]]
+        mine = column[local_ptr[which[b]] : local_ptr[which[b] + 1]]
+        score = out[local_ptr[which[b]] : local_ptr[which[b] + 1]]
+        if data.ndim == 1:
+            constant = values[values.shape[0] - 1]
+            for j in range(mine.shape[0]):
+                score[j] = bias * constant[mine[j]]
+            for e in range(indptr[i], indptr[i + 1]):
+                row = values[indices[e]]
+                for j in range(mine.shape[0]):
+                    score[j] += data[e] * row[mine[j]]
+        else:
+            for f in range(x.shape[0]):
+                x[f] = data[i, f]
+            for j in range(mine.shape[0]):
+                row = values[mine[j]]
+                dot = bias * row[x.shape[0]]
+                for f in range(x.shape[0]):
+                    dot += row[f] * x[f]
+                score[j] = dot
+        added = base[local_ptr[which[b]] : local_ptr[which[b] + 1]]
+        for j in range(mine.shape[0]):
+            score[j] += added[j]
