@@ -1,0 +1,137 @@
+"""Files as blocks of whole lines or as lines of text; plain or gzipped, with every slip named."""
+
+from __future__ import annotations
+
+import codecs
+import gzip
+import io
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from os import PathLike
+from pathlib import Path
+from typing import IO, Any
+
+from nhsvm.datasets._dataset import Skipped
+from nhsvm.errors import FileFormatError, OptionError
+
+BLOCK = 1 << 22  # bytes read at a time
+LONGEST = 1 << 28  # bytes of a line: what is longer is no text file, and must not fill the memory
+_SHOWN = 10
+_GZIP = b"\x1f\x8b"
+AnyPath = str | PathLike[str]
+
+
+class Trouble:
+    """What to do about a bad sample: raise, or count it and say of the first few what was wrong."""
+
+    def __init__(self, file: Path, on_error: str, unit: str = "line") -> None:
+        if on_error not in ("raise", "skip"):
+            raise OptionError(f"on_error must be 'raise' or 'skip', not {on_error!r}")
+        self.file, self.skipping, self._unit = file, on_error == "skip", unit
+        self._count, self._first = 0, list[tuple[int, str]]()
+
+    def report(self, line: int, reason: str, hint: str = "") -> None:
+        """Raise, or note that the sample in this line is left out; a hint is for those who can mend the file."""
+        if not self.skipping:
+            if self._unit != "line":
+                raise FileFormatError(self.file, None, f"{self._unit} {line}: {reason}{hint}")
+            raise FileFormatError(self.file, line, reason + hint)
+        self._count += 1
+        if len(self._first) < _SHOWN:
+            self._first.append((line, reason))
+
+    def skipped(self, n_samples: int) -> Skipped:
+        """What was left out, once all has been read; an error if nothing is left."""
+        skipped = Skipped(self._count, tuple(self._first))
+        if not n_samples:
+            why = f": {skipped}" if self._count else ": the file is empty"
+            raise FileFormatError(self.file, None, f"no samples{why}")
+        return skipped
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[IO[bytes]]:
+    """A file to read bytes from, unpacked if its first bytes say gzip, whatever it is called."""
+    try:
+        with path.open("rb") as raw:
+            packed = raw.read(2) == _GZIP
+            raw.seek(0)
+            if packed:
+                with io.BufferedReader(gzip.GzipFile(fileobj=raw), BLOCK) as stream:
+                    yield stream
+            else:
+                yield raw
+    except OSError as error:
+        if isinstance(error, gzip.BadGzipFile):
+            raise FileFormatError(path, None, f"not a whole gzip file: {error}") from error
+        raise FileFormatError(path, None, f"cannot be read: {error.strerror or error}") from error
+    except (EOFError, zlib.error) as error:
+        raise FileFormatError(path, None, f"not a whole gzip file: {error}") from error
+
+
+def checked_path(file: AnyPath) -> Path:
+    if not isinstance(file, (str, PathLike)):
+        raise OptionError(f"expected the path of a file, not {file!r}")
+    return Path(file)
+
+
+def blocks(file: Path, size: int | None = None) -> Iterator[bytes]:
+    """The bytes of a file, some whole lines at a time; the last line gets an end if it has none."""
+    size = BLOCK if size is None else size
+    with opened(file) as stream:
+        rest, line = b"", 1
+        for data in iter(lambda: stream.read(size), b""):
+            whole = rest + data
+            end = whole.rfind(b"\n") + 1
+            rest = whole[end:]
+            if len(rest) > LONGEST:
+                line += whole.count(b"\n")
+                raise FileFormatError(file, line, f"longer than {LONGEST:,} bytes: this does not look like text")
+            if end:
+                yield whole[:end]
+                line += whole.count(b"\n", 0, end)
+        if rest:
+            yield rest + b"\n"
+
+
+def lines(file: Path, encoding: str, trouble: Trouble) -> Iterator[tuple[int, str]]:
+    """The lines of a text file and their numbers; a line that does not decode is a bad sample."""
+    encoding = checked_encoding(encoding)
+    with opened(file) as stream:
+        for number, line in enumerate(_split(stream, file), 1):
+            try:
+                text = line.decode(encoding)
+            except UnicodeDecodeError as error:
+                hint = "; say encoding=... if it is another" if encoding.lower().startswith("utf") else ""
+                trouble.report(number, f"not {encoding} text: {error.reason} at byte {error.start} of the line", hint)
+                continue
+            yield number, text.removeprefix("\ufeff") if number == 1 else text
+
+
+def _split(stream: IO[bytes], file: Path) -> Iterator[bytes]:
+    number = 0
+    while line := stream.readline(LONGEST + 1):
+        number += 1
+        if len(line) > LONGEST:
+            raise FileFormatError(file, number, f"longer than {LONGEST:,} bytes: this does not look like text")
+        yield line
+
+
+def checked_encoding(encoding: str) -> str:
+    """An encoding in which an end of line is the one byte that lines are told apart by."""
+    try:
+        if codecs.lookup(encoding).name == "utf-8-sig":
+            return "utf-8"  # without the mark, which is left out anyway
+        fits = codecs.encode("\n", encoding) == b"\n"
+    except (LookupError, TypeError):
+        raise OptionError(f"unknown encoding {encoding!r}") from None
+    if not fits:
+        raise OptionError(f"encoding {encoding!r} cannot be read a line at a time; convert the file to utf-8")
+    return encoding
+
+
+def shown(token: Any, limit: int = 60) -> str:
+    """A piece of a file as it is named in a message."""
+    text = token[: limit + 1].decode("utf-8", "backslashreplace") if isinstance(token, bytes) else str(token)
+    return repr(text if len(text) <= limit else text[:limit] + "…")

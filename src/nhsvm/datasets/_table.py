@@ -1,0 +1,196 @@
+"""Records with named values, from whatever file, as a data set: what CSV, JSONL and Parquet share."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from nhsvm.datasets._cells import BadCell, labels_of, numbers_of, text_of
+from nhsvm.datasets._dataset import Dataset
+from nhsvm.datasets._features import checked_dtype, checked_like
+from nhsvm.datasets._files import Trouble
+from nhsvm.datasets._hierarchies import given_hierarchy, without_root
+from nhsvm.datasets._sets import LabelLists
+from nhsvm.errors import CycleError, FileFormatError, HierarchyError, OptionError
+from nhsvm.hierarchy import Hierarchy
+
+Names = str | Sequence[str] | None
+Records = Iterable[tuple[int, Mapping[str, Any]]]  # line or row, values
+
+
+@dataclass(frozen=True)
+class Labelling:
+    """Where labels are and what they mean; see ``read_csv``."""
+
+    label: str | None
+    path: str | None
+    levels: tuple[str, ...]
+    separator: str
+    label_separator: str | None
+    qualified: bool
+    label_type: type | None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(name for name in (self.label, self.path) if name is not None) + self.levels
+
+    @property
+    def is_path(self) -> bool:
+        return self.path is not None or bool(self.levels)
+
+
+class Table:
+    """The options of a reader, checked, and what has been read."""
+
+    def __init__(
+        self,
+        trouble: Trouble,
+        *,
+        text: Names,
+        features: Names,
+        label: str | None,
+        path: str | None,
+        levels: Names,
+        hierarchy: Any,
+        separator: str,
+        label_separator: str | None,
+        qualified: bool,
+        label_type: type | None,
+        multilabel: bool | None,
+        drop_root: bool,
+        drop_implied: bool,
+        extra: Names,
+        dtype: npt.DTypeLike,
+        like: Dataset | None,
+    ) -> None:
+        self.trouble, self.dtype, self._drop_root = trouble, checked_dtype(dtype), drop_root
+        self.text, self.features, self.extra = (_names(given) for given in (text, features, extra))
+        self.labelling = Labelling(label, path, _names(levels), separator, label_separator, qualified, label_type)
+        if label_type not in (None, int, str):
+            raise OptionError(f"label_type must be int, str or None, not {label_type!r}")
+        if (label is not None) + (path is not None) + bool(levels) > 1:
+            raise OptionError("give one of label, path and levels, not several")
+        if not separator.strip() or (label_separator is not None and not label_separator.strip()):
+            raise OptionError("separators must be more than blanks")
+        if not self.text and not self.features:
+            raise OptionError("say where the samples are: text=, or features=, the name of a column or a list of names")
+        self._like = checked_like(like)
+        self._known = given_hierarchy(hierarchy, label_type, drop_root)
+        if self._like is not None:
+            self._known = self._like.hierarchy if self._known is None else self._known
+            multilabel = self._like.is_multilabel if multilabel is None and self._like.y is not None else multilabel
+        self._labels = LabelLists(self._known, multilabel, drop_implied, trouble)
+        self._paths: dict[tuple[str, ...], None] = {}
+        self._cells: dict[str, tuple[Any, ...]] = {}
+        self._texts, self._values, self._width, self._n = list[str](), array("d"), dict[str, int](), 0
+        self._extra: dict[str, list[Any]] = {name: [] for name in self.extra}
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """All columns that are needed."""
+        return tuple(dict.fromkeys((*self.text, *self.features, *self.labelling.columns, *self.extra)))
+
+    def check_columns(self, available: Sequence[str], line: int | None = None) -> None:
+        """See, before any work, that all columns are there."""
+        missing = [name for name in self.columns if name not in available]
+        if missing:
+            there = ", ".join(map(repr, available[:20])) + (", ..." if len(available) > 20 else "")
+            raise FileFormatError(self.trouble.file, line, f"no column {missing[0]!r}; there are {there}")
+
+    def read(self, records: Records) -> Dataset:
+        for number, record in records:
+            try:
+                self._add(record)
+            except BadCell as problem:
+                self.trouble.report(number, str(problem))
+        return self._result()
+
+    def _add(self, record: Mapping[str, Any]) -> None:
+        text = record.get(self.text[0]) if len(self.text) == 1 else None
+        if self.text and not isinstance(text, str):
+            text = text_of(record, self.text)
+        values = numbers_of(record, self.features, self._width, self.dtype) if self.features else ()
+        if self.labelling.columns:
+            problem = self._labels.add(self._labels_of(record))
+            if problem:
+                raise BadCell(problem)
+        if isinstance(text, str):
+            self._texts.append(text)
+        self._values.extend(values)
+        for name, column in self._extra.items():
+            column.append(record.get(name))
+        self._n += 1
+
+    def _labels_of(self, record: Mapping[str, Any]) -> tuple[Any, ...]:
+        """Labels of a record; what a cell of text stands for is found once, however often it comes."""
+        cell = record.get(self.labelling.columns[0]) if len(self.labelling.columns) == 1 else None
+        known = self._cells.get(cell) if isinstance(cell, str) else None
+        if known is None:
+            found = labels_of(record, self.labelling)
+            known = tuple(map(self._named, found) if self.labelling.is_path else found)
+            if isinstance(cell, str):
+                self._cells[cell] = known
+        return known
+
+    def _named(self, path: tuple[str, ...]) -> str:
+        """The label that a path stands for."""
+        name = self.labelling.separator.join(path) if self.labelling.qualified else path[-1]
+        self._paths[path] = None
+        return name
+
+    def _result(self) -> Dataset:
+        skipped = self.trouble.skipped(self._n)
+        hierarchy = self._known
+        if hierarchy is None and self.labelling.is_path:
+            hierarchy = self._from_paths()
+        y = self._labels.result(hierarchy) if self.labelling.columns else None
+        X, names = None, None
+        if self.features:
+            X = np.frombuffer(self._values, dtype=np.float64).reshape(self._n, -1).astype(self.dtype, copy=False)
+            names = np.array([*self._feature_names(), None], dtype=object)[:-1]
+            self._check_like(names)
+        texts = self._texts if self.text else None
+        return Dataset(y, hierarchy, X, texts, names, self._extra, skipped)
+
+    def _feature_names(self) -> list[str]:
+        names: list[str] = []
+        for name in self.features:
+            width = self._width.get(name, -1)
+            names += [name] if width < 0 else [f"{name}[{k}]" for k in range(width)]
+        return names
+
+    def _check_like(self, names: npt.NDArray[Any]) -> None:
+        wanted = None if self._like is None else self._like.feature_names
+        if wanted is not None and list(wanted) != names.tolist():
+            raise FileFormatError(self.trouble.file, None, "the features are not those of like")
+
+    def _from_paths(self) -> Hierarchy:
+        """The hierarchy of all paths that samples have."""
+        sep = self.labelling.separator
+        try:
+            if self.labelling.qualified:
+                steps = (tuple(sep.join(p[: k + 1]) for k in range(len(p))) for p in self._paths)
+                hierarchy = Hierarchy.from_paths(steps)
+            else:
+                hierarchy = Hierarchy.from_edges(
+                    dict.fromkeys(edge for p in self._paths for edge in pairwise(p)),
+                    nodes=dict.fromkeys(p[0] for p in self._paths),
+                )
+        except CycleError as error:
+            raise CycleError(error.cycle, str(self.trouble.file)) from None
+        except HierarchyError as error:
+            raise FileFormatError(self.trouble.file, None, error.problem) from None
+        return without_root(hierarchy) if self._drop_root else hierarchy
+
+
+def _names(given: Names) -> tuple[str, ...]:
+    names = () if given is None else (given,) if isinstance(given, str) else tuple(given)
+    if not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
+        raise OptionError(f"expected the name of a column or a list of different names, not {given!r}")
+    return names

@@ -1,0 +1,117 @@
+"""Parquet files, by polars."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from nhsvm.datasets._dataset import Dataset
+from nhsvm.datasets._files import AnyPath, Trouble, checked_path, opened
+from nhsvm.datasets._table import Names, Table
+from nhsvm.errors import FileFormatError
+from nhsvm.hierarchy import Hierarchy
+
+_BATCH = 1 << 15  # rows
+
+
+def read_parquet(
+    file: AnyPath,
+    *,
+    text: Names = None,
+    features: Names = None,
+    label: str | None = None,
+    path: str | None = None,
+    levels: Names = None,
+    hierarchy: Hierarchy | AnyPath | None = None,
+    drop_root: bool = False,
+    separator: str = " > ",
+    label_separator: str | None = None,
+    qualified: bool = True,
+    label_type: type | None = None,
+    multilabel: bool | None = None,
+    drop_implied: bool = False,
+    extra: Names = None,
+    dtype: npt.DTypeLike = np.float64,
+    like: Dataset | None = None,
+    on_error: str = "raise",
+) -> Dataset:
+    """Samples in a Parquet file; needs polars (``pip install 'nhsvm[tables]'``).
+
+    Columns of lists are read as in :func:`read_jsonl`: several labels, or a vector of features. A missing value is null
+    or NaN.
+
+    Parameters
+    ----------
+    file : path
+    text, features, label, path, levels, hierarchy, drop_root, separator, label_separator, qualified, multilabel
+        See :func:`read_csv`.
+    label_type : {int, str}, optional
+        By default labels are what they are in the file.
+    drop_implied, extra, dtype, like, on_error
+        See :func:`read_csv`. Errors name the row, the first of which is 1.
+
+    Returns
+    -------
+    Dataset
+
+    Examples
+    --------
+    >>> import polars
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "docs.parquet"
+    ...     polars.DataFrame({"text": ["woof", "rustle"], "label": ["dog", "oak"]}).write_parquet(file)
+    ...     data = read_parquet(file, text="text", label="label")
+    >>> data.y.tolist()
+    ['dog', 'oak']
+    """
+    try:
+        import polars
+    except ImportError as error:
+        raise ImportError("read_parquet() needs polars: pip install 'nhsvm[tables]'") from error
+    source, trouble = checked_path(file), Trouble(checked_path(file), on_error, unit="row")
+    table = Table(
+        trouble,
+        text=text,
+        features=features,
+        label=label,
+        path=path,
+        levels=levels,
+        hierarchy=hierarchy,
+        separator=separator,
+        label_separator=label_separator,
+        qualified=qualified,
+        label_type=label_type,
+        multilabel=multilabel,
+        drop_root=drop_root,
+        drop_implied=drop_implied,
+        extra=extra,
+        dtype=dtype,
+        like=like,
+    )
+    with opened(source):  # a missing or forbidden file is reported as for the other readers
+        return table.read(_rows(source, table, polars))
+
+
+def _rows(file: Path, table: Table, polars: Any) -> Iterator[tuple[int, dict[str, Any]]]:
+    with _blaming(file, polars):
+        frame = polars.scan_parquet(file, glob=False)
+        table.check_columns(frame.collect_schema().names())
+        n_rows = frame.select(polars.len()).collect().item()
+    for start in range(0, n_rows, _BATCH):
+        with _blaming(file, polars):
+            batch = frame.select(table.columns).slice(start, _BATCH).collect()
+        yield from enumerate(batch.iter_rows(named=True), start + 1)
+
+
+@contextmanager
+def _blaming(file: Path, polars: Any) -> Iterator[None]:
+    try:
+        yield
+    except polars.exceptions.PolarsError as error:
+        raise FileFormatError(file, None, f"not a whole Parquet file: {' '.join(str(error).split())[:200]}") from error

@@ -1,0 +1,184 @@
+"""Made-up text for any hierarchy: Zipf words, topic words of every node, long-tailed classes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from nhsvm.checks import a_hierarchy
+from nhsvm.datasets._dataset import Dataset
+from nhsvm.datasets._options import generator, number, whole_number
+from nhsvm.errors import OptionError
+from nhsvm.hierarchy import Hierarchy
+from nhsvm.hierarchy.virtual import public
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+_CHUNK = 20_000  # documents made at a time
+_SPREAD = 0.6  # of the logarithm of lengths
+
+
+def make_text(
+    hierarchy: Hierarchy,
+    n_samples: int = 10_000,
+    n_features: int = 20_000,
+    *,
+    labels_per_sample: float = 1.0,
+    inner_share: float = 0.0,
+    mean_length: float = 100.0,
+    topic_share: float = 0.2,
+    words_per_node: int = 50,
+    class_exponent: float = 1.0,
+    output: str = "counts",
+    random_state: Any = None,
+) -> Dataset:
+    """Text-like samples for the classes of a hierarchy, with the statistics that decide how hard learning is.
+
+    A word of a document comes from the background, where word frequencies fall like 1/rank (Zipf), or from the topic of
+    a node: its label's, or one above. A topic is a few words, drawn so that frequent words are more likely, and topics
+    overlap. How much of a document is on topic differs from document to document, which makes some of them hard.
+
+    Parameters
+    ----------
+    hierarchy : Hierarchy
+        Tree or DAG.
+    n_samples : int
+        Documents. Every class comes at least once if there are enough.
+    n_features : int
+        Words there are.
+    labels_per_sample : float
+        More than 1 makes a multi-label set: 1 and a Poisson number of further labels, of which equal ones are one.
+    inner_share : float
+        Share of labels that stand for a node above the drawn leaf instead of the leaf.
+    mean_length : float
+        Words in a document on average; lengths are log-normal.
+    topic_share : float
+        Share of the words that are on topic, on average, between 0 and 1.
+    words_per_node : int
+        Words of a topic.
+    class_exponent : float
+        Class sizes fall like rank to the minus this: 0 makes equal classes.
+    output : {"counts", "texts"}
+        X with the counts of words, or texts of words ``w0`` (the most frequent), ``w1``, ….
+    random_state : seed or numpy Generator
+
+    Returns
+    -------
+    Dataset
+        Counts are CSR float64.
+
+    Examples
+    --------
+    >>> h = Hierarchy.from_edges([("animal", "dog"), ("animal", "cat"), ("plant", "oak")])
+    >>> data = make_text(h, 50, 100, random_state=0)
+    >>> data.X.shape, sorted(set(data.y))
+    ((50, 100), ['cat', 'dog', 'oak'])
+    >>> make_text(h, 3, 10, mean_length=4, output="texts", random_state=1).texts
+    ['w4 w4 w0', 'w6 w4', 'w8 w6 w4 w0 w0']
+    """
+    a_hierarchy(hierarchy)
+    n_samples, n_features = whole_number(n_samples, "n_samples"), whole_number(n_features, "n_features")
+    words_per_node = whole_number(words_per_node, "words_per_node")
+    number(labels_per_sample, "labels_per_sample", 1)
+    number(inner_share, "inner_share", 0, 1)
+    number(mean_length, "mean_length", 1)
+    number(class_exponent, "class_exponent", 0)
+    if not 0 < number(topic_share, "topic_share", 0, 1) < 1:
+        raise OptionError(f"topic_share must be between 0 and 1, not {topic_share}")
+    if output not in ("counts", "texts"):
+        raise OptionError(f"output must be 'counts' or 'texts', not {output!r}")
+    rng = generator(random_state)
+    topics = _draw(_zipf(n_features, 0.6), hierarchy.n_nodes * words_per_node, rng).reshape(-1, words_per_node)
+    ptr, nodes = _labels(hierarchy, n_samples, labels_per_sample - 1, inner_share, class_exponent, rng)
+    chunks = _documents(hierarchy, ptr, nodes, topics, n_features, mean_length, topic_share, rng)
+    y = _as_given(hierarchy, ptr, nodes, labels_per_sample > 1)
+    if output == "texts":
+        texts = [text for row, word in chunks for text in _texts(row, word)]
+        return Dataset(y, hierarchy, texts=texts)
+    X = sp.vstack([_counts(row, word, n_features) for row, word in chunks], format="csr")
+    return Dataset(y, hierarchy, X, feature_names=np.array([f"w{k}" for k in range(n_features)], dtype=object))
+
+
+def _zipf(n: int, exponent: float, shift: float = 0.0) -> Floats:
+    p: Floats = (np.arange(1, n + 1, dtype=np.float64) + shift) ** -exponent
+    total: Floats = p / p.sum()
+    return total
+
+
+def _draw(p: Floats, size: int, rng: np.random.Generator) -> Ints:
+    """Positions drawn with probabilities ``p``; much faster than ``rng.choice`` for millions."""
+    return np.minimum(np.searchsorted(np.cumsum(p), rng.random(size), side="right"), len(p) - 1)
+
+
+def _labels(
+    hierarchy: Hierarchy, n: int, further: float, inner_share: float, exponent: float, rng: np.random.Generator
+) -> tuple[Ints, Ints]:
+    """Nodes that are labels: sample i has nodes[ptr[i] : ptr[i + 1]], all different."""
+    leaves = hierarchy.graph.leaves
+    sizes = 1 + (rng.poisson(further, n) if further else np.zeros(n, dtype=np.int64))
+    total = int(sizes.sum())
+    rank = rng.permutation(len(leaves))
+    sure = rank[:total]
+    drawn = rank[_draw(_zipf(len(leaves), exponent, shift=2.0), total - len(sure), rng)]
+    nodes = leaves[rng.permutation(np.concatenate([sure, drawn]))].astype(np.int64)
+    moved = np.flatnonzero(rng.random(total) < inner_share)
+    above = hierarchy.graph.ancestors.rows(nodes[moved])
+    n_above = np.maximum(above.sizes() - 1, 1)  # the node itself comes last, and stays if there is nothing above it
+    nodes[moved] = above.indices[above.indptr[:-1] + (rng.random(len(moved)) * n_above).astype(np.int64)]
+    row = np.repeat(np.arange(n), sizes)
+    pairs = np.unique(row * hierarchy.n_nodes + nodes)  # a label drawn twice is one
+    ptr = np.concatenate([[0], np.cumsum(np.bincount(pairs // hierarchy.n_nodes, minlength=n))])
+    return ptr, pairs % hierarchy.n_nodes
+
+
+def _documents(
+    hierarchy: Hierarchy,
+    ptr: Ints,
+    nodes: Ints,
+    topics: Ints,
+    n_features: int,
+    mean_length: float,
+    topic_share: float,
+    rng: np.random.Generator,
+) -> Iterator[tuple[Ints, Ints]]:
+    """Words, and the documents they are in, some documents at a time."""
+    background, within = np.cumsum(_zipf(n_features, 1.0, shift=2.0)), _zipf(topics.shape[1], 0.7)
+    above = hierarchy.graph.ancestors
+    for start in range(0, len(ptr) - 1, _CHUNK):
+        n = min(_CHUNK, len(ptr) - 1 - start)
+        length = np.maximum(rng.lognormal(np.log(mean_length) - _SPREAD**2 / 2, _SPREAD, n), 1).astype(np.int64)
+        row = np.repeat(np.arange(n), length)
+        on_topic = rng.random(len(row)) < rng.beta(2, 2 / topic_share - 2, n)[row]
+        word = np.minimum(np.searchsorted(background, rng.random(len(row)), side="right"), n_features - 1)
+        of = start + row[on_topic]
+        label = nodes[ptr[of] + (rng.random(len(of)) * (ptr[of + 1] - ptr[of])).astype(np.int64)]
+        begin, size = above.indptr[label], above.indptr[label + 1] - above.indptr[label]
+        node = above.indices[begin + (rng.random(len(of)) * size).astype(np.int64)]
+        word[on_topic] = topics[node, _draw(within, len(of), rng)]
+        yield row, word
+
+
+def _counts(row: Ints, word: Ints, n_features: int) -> sp.csr_matrix:
+    shape = (int(row[-1]) + 1, n_features)  # every document has a word
+    return sp.coo_matrix((np.ones(len(row)), (row, word)), shape=shape).tocsr()
+
+
+def _texts(row: Ints, word: Ints) -> Iterator[str]:
+    words = [f"w{k}" for k in word.tolist()]
+    ends = np.concatenate([[0], np.cumsum(np.bincount(row))]).tolist()
+    return (" ".join(words[a:b]) for a, b in pairwise(ends))
+
+
+def _as_given(hierarchy: Hierarchy, ptr: Ints, nodes: Ints, several: bool) -> Any:
+    names = np.empty(hierarchy.n_nodes, dtype=object)
+    names[:] = [public(node) for node in hierarchy.nodes]
+    labels = names[nodes]
+    if not several:
+        return labels
+    flat = labels.tolist()
+    return [flat[a:b] for a, b in pairwise(ptr.tolist())]
