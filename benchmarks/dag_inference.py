@@ -3,14 +3,16 @@
     python benchmarks/dag_inference.py --data DIR           # GO and WordNet graphs, and a random one
     python benchmarks/dag_inference.py                      # the random graph only
     python benchmarks/dag_inference.py --quick              # a minute, to see that it works
+    python benchmarks/dag_inference.py --data DIR --budgeted --lp 0 --mip 0    # as training asks: a bound is enough
 
-Rewards come in families. *early*: node scores near 0 plus the Hamming loss, +1 for every wrong leaf and -1 for every
-right one. *late*: scores that put most leaves a little more than 1 on their side of the threshold, plus that loss;
-about one leaf in eight violates its margin. *margin*: the same, but leaves are 1 away on average, so that about half of
-all leaves violate it. *planted*: the closure
-of some leaves is positive, all else negative, with noise. *trained* (GO): scores of a model trained here on the data's
-training part by subgradient steps with this very oracle, plain and with the loss. *noise*, *heavy* and *cover* are not
-like any model: half of the rewards positive, the same with heavy tails, inner nodes positive and leaves negative.
+Rewards come in families. *start*: the Hamming loss alone, as before the first step of training. *early*: node scores
+near 0 plus the Hamming loss, +1 for every wrong leaf and -1 for every right one. *late*: scores that put most leaves
+a little more than 1 on their side of the threshold, plus that loss; about one leaf in eight violates its margin.
+*margin*: the same, but leaves are 1 away on average, so that about half of all leaves violate it. *planted*: the
+closure of some leaves is positive, all else negative, with noise. *trained* (GO): scores of a model trained here on
+the data's training part by subgradient steps with this very oracle, plain and with the loss. *noise*, *heavy* and
+*cover* are not like any model: half of the rewards positive, the same with heavy tails, inner nodes positive and
+leaves negative.
 
 HiGHS solves some of the same samples, on one thread: the linear programme (Eq. 19, one model whose costs change, warm
 started) and the integer programme, with a time limit; its time is then a lower estimate, marked >. Ratios are of the
@@ -41,7 +43,7 @@ from nhsvm.hierarchy.graph import Graph
 from nhsvm.oracles.dag_multilabel import DagMultilabel
 
 Rewards = npt.NDArray[np.float64]
-FAMILIES = ("early", "late", "margin", "planted", "noise", "heavy", "cover")
+FAMILIES = ("start", "early", "late", "margin", "planted", "noise", "heavy", "cover")
 
 
 class Problem(NamedTuple):
@@ -124,6 +126,8 @@ def generated(graph: Graph, family: str, n: int, seed: int) -> Rewards:
     shape = (n, graph.n_nodes)
     true = some_labels(graph, n, rng)
     sign = np.where(true, 1.0, -1.0)
+    if family == "start":
+        return with_loss(graph, np.zeros(shape), true)
     if family == "early":
         return with_loss(graph, 0.05 * rng.normal(size=shape), true)
     if family in ("late", "margin"):
@@ -246,7 +250,8 @@ def run_ours(oracle: DagMultilabel, rewards: Rewards) -> Ours:
     n = len(rewards)
     chosen, value, bound = np.empty((1, rewards.shape[1]), np.uint8), np.empty(1), np.empty(1)
     out = Ours(np.empty(n), np.empty(n), np.empty(n))
-    oracle.solve(rewards[:1], chosen, value, bound)  # what is compiled is not timed
+    for t in range(min(n, 5)):  # what is compiled or loaded is not timed
+        oracle.solve(rewards[t : t + 1], chosen, value, bound)
     for t in range(n):
         start = time.process_time()
         oracle.solve(rewards[t : t + 1], chosen, value, bound)
@@ -267,6 +272,7 @@ def compared(problem: Problem, n_lp: int, n_mip: int, limit: float) -> Iterator[
             f"{1e3 * np.median(ours.seconds):.2f}",
             f"{1e3 * np.quantile(ours.seconds, 0.99):.1f}",
             f"{100 * np.mean(ours.gap <= 1e-9):.0f} %",
+            f"{np.median(ours.gap):.0e}",
             f"{ours.gap.max():.0e}",
         ]
         slower = 0
@@ -292,14 +298,14 @@ def compared(problem: Problem, n_lp: int, n_mip: int, limit: float) -> Iterator[
 
 
 def problems(options: argparse.Namespace) -> Iterator[Problem]:
-    n = options.samples
+    n, exact = options.samples, not options.budgeted
     if options.data and not options.only_random:
         for name in ("cellcycle_GO", "eisen_GO")[: 1 if options.quick else 2]:
             h, X, labels = read_go(options.data, name)
             rewards = {f: generated(h.graph, f, n, i) for i, f in enumerate(FAMILIES)}
-            yield Problem(name, h.graph, True, rewards | trained(h, X, labels, 2 if options.quick else 10, n))
+            yield Problem(name, h.graph, exact, rewards | trained(h, X, labels, 2 if options.quick else 10, n))
         h, _ = read_wordnet(options.data)
-        yield Problem("wordnet", h.graph, True, {f: generated(h.graph, f, n, i) for i, f in enumerate(FAMILIES)})
+        yield Problem("wordnet", h.graph, exact, {f: generated(h.graph, f, n, i) for i, f in enumerate(FAMILIES)})
     size = 5_000 if options.quick else 50_000
     graph = random_dag(size, 3 * size // 2, 0).graph
     yield Problem(
@@ -316,12 +322,25 @@ def main() -> None:
     parser.add_argument("--mip", type=int, default=None, help="samples for the integer programme (3; quick: 1)")
     parser.add_argument("--limit", type=float, default=60.0, help="seconds for HiGHS on one sample")
     parser.add_argument("--only-random", action="store_true")
+    parser.add_argument("--budgeted", action="store_true", help="exact=False on all graphs")
     options = parser.parse_args()
     options.samples = options.samples or (20 if options.quick else 200)
     n_lp = (2 if options.quick else 7) if options.lp is None else options.lp
     n_mip = (1 if options.quick else 3) if options.mip is None else options.mip
     console = Console(width=140, highlight=False)
-    columns = ("graph", "rewards", "median ms", "p99 ms", "proved", "worst gap", "LP ms", "× LP", "MIP ms", "× MIP")
+    columns = (
+        "graph",
+        "rewards",
+        "median ms",
+        "p99 ms",
+        "proved",
+        "gap",
+        "worst gap",
+        "LP ms",
+        "× LP",
+        "MIP ms",
+        "× MIP",
+    )
     table = Table(*columns, "slower than MIP", title="one sample, one thread")
     for problem in problems(options):
         g = problem.graph

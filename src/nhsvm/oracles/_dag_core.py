@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from nhsvm._jit import kernel
+from nhsvm._jit import inlined, kernel
 from nhsvm.hierarchy.graph import FloatArray, IntArray
 from nhsvm.oracles._dag_plan import Links
 
@@ -64,13 +64,12 @@ def reduced(core: Core, fate: States, big: float) -> Core | None:
     reward, cover = core.reward.copy(), core.cover.copy()
     child, parent, take = np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.uint8)
     best = np.full(n, -1, np.int32)
-    n_folds, constant, feasible = _reduce_kernel(
-        reward, cover, *core.links[:4], fate, big, child, parent, take, best
+    number = np.empty(n, np.int32)
+    n_folds, constant, feasible, m, n_edges = _reduce_kernel(
+        reward, cover, *core.links[:4], fate, big, child, parent, take, best, number
     )  # fmt: skip
     if not feasible:
         return None
-    number = np.empty(n, np.int32)
-    m, n_edges = _count_kernel(fate, *core.links[:2], number)
     node = np.empty(m, np.int32)
     new = Links(
         np.empty(m + 1, np.int32), np.empty(n_edges, np.int32), np.empty(m + 1, np.int32),
@@ -96,109 +95,119 @@ def back(core: Core, on: States) -> States:
     return on
 
 
+def fixed(state: States, marginal: FloatArray, gap: float) -> tuple[States, int]:
+    """Further decisions that any better set agrees with, the best known being ``gap`` below the bound; their number."""
+    fate = state.copy()
+    return fate, int(_fix_kernel(marginal, gap, fate))
+
+
 @kernel
-def _reduce_kernel(reward, cover, child_ptr, child, parent_ptr, parent, fate, big, fold_child, fold_parent, take, best):
-    # One pass down and one up settle nearly everything; another is needed only where a decision reaches children.
+def _fix_kernel(marginal, gap, fate):
+    found = 0
+    for i in range(fate.shape[0]):
+        if fate[i] == FREE and abs(marginal[i]) >= gap:
+            fate[i] = ON if marginal[i] > 0.0 else OFF
+            found += 1
+    return found
+
+
+@inlined
+def _push(i, fate, stack, size, waits):
+    if waits[i] == 0 and fate[i] <= ON:
+        waits[i] = 1
+        stack[size] = i
+        size += 1
+    return size
+
+
+@kernel
+def _reduce_kernel(
+    reward, cover, child_ptr, child, parent_ptr, parent, fate, big, fold_child, fold_parent, take, best, number
+):  # fmt: skip
+    # every node is looked at once, children first, and again when something around it has changed
     n = reward.shape[0]
     constant = 0.0
     folds = 0
-    again = True
-    while again:
-        again = False
-        for i in range(n):
-            if fate[i] > ON:
-                continue
-            for q in range(parent_ptr[i], parent_ptr[i + 1]):
-                if fate[parent[q]] == OFF:
-                    if fate[i] == ON:
-                        return folds, constant, False
-                    fate[i] = OFF
-                    break
-        for i in range(n - 1, -1, -1):
-            if fate[i] > ON:
-                continue
-            free = 0
-            last = -1
-            covered = False
-            for e in range(child_ptr[i], child_ptr[i + 1]):
-                s = fate[child[e]]
-                if s == FREE:
-                    free += 1
-                    last = child[e]
-                elif s in (ON, DONE):
-                    covered = True
-            if covered:
-                cover[i] = 0.0
-                best[i] = -1
-                fate[i] = ON
-            elif free == 0 and cover[i] < 0.0:
-                if cover[i] < -big:
-                    if fate[i] == ON:
-                        return folds, constant, False
-                    fate[i] = OFF
-                    continue
-                reward[i] += cover[i]
-                cover[i] = 0.0
+    stack, waits = np.arange(n).astype(np.int32), np.ones(n, np.uint8)
+    size = n
+    while size > 0:
+        size -= 1
+        i = stack[size]
+        waits[i] = 0
+        before = fate[i]
+        if before > ON:
+            continue
+        free, last, covered = 0, -1, False
+        for e in range(child_ptr[i], child_ptr[i + 1]):
+            s = fate[child[e]]
+            if s == FREE:
+                free += 1
+                last = child[e]
+            elif s in (ON, DONE):
+                covered = True
+        parents, p, covers, banned = 0, -1, 0.0, False
+        for q in range(parent_ptr[i], parent_ptr[i + 1]):
+            s = fate[parent[q]]
+            if s <= ON:
+                parents += 1
+                p = parent[q]
+                covers += cover[p]
+            elif s == OFF:
+                banned = True
+        if covered:
+            cover[i] = 0.0
+            best[i] = -1
+            fate[i] = ON
+        elif free == 0 and cover[i] < 0.0:
+            banned |= cover[i] < -big
+            reward[i] += cover[i]
+            cover[i] = 0.0
+        if banned:
             if fate[i] == ON:
-                if cover[i] == 0.0:
-                    fate[i] = DONE
-                    constant += reward[i]
-                    again |= free > 0  # they have a parent less
-                elif free == 1 and cover[i] < -big:
-                    fate[last] = ON
-                    again = True
-                continue
-            parents = 0
-            covers = 0.0
-            p = -1
+                return folds, constant, False, 0, 0
+            fate[i] = OFF
+        elif fate[i] == ON or (parents == 0 and reward[i] + cover[i] > 0.0):
+            fate[i] = ON
+            if cover[i] == 0.0:
+                fate[i] = DONE
+                constant += reward[i]
+            elif free == 1 and cover[i] < -big:
+                fate[last] = ON
+                size = _push(last, fate, stack, size, waits)
+                for q in range(parent_ptr[last], parent_ptr[last + 1]):
+                    size = _push(parent[q], fate, stack, size, waits)
+        elif free == 0:
+            v = reward[i]
+            if parents == 1:
+                fate[i] = FOLDED
+                fold_child[folds] = i
+                fold_parent[folds] = p
+                take[folds] = v > 0.0
+                folds += 1
+                if v > 0.0:
+                    reward[p] += v
+                    cover[p] = 0.0
+                    best[p] = i
+                elif v > cover[p]:
+                    cover[p] = v
+                    best[p] = i
+            elif parents == 0 or v <= covers:  # its parents cover themselves for less, all together
+                fate[i] = OFF
+        if fate[i] != before:
             for q in range(parent_ptr[i], parent_ptr[i + 1]):
-                if fate[parent[q]] <= ON:
-                    parents += 1
-                    p = parent[q]
-                    covers += cover[p]
-            if parents == 0:
-                if reward[i] + cover[i] > 0.0:
-                    fate[i] = ON
-                    if cover[i] == 0.0:
-                        fate[i] = DONE
-                        constant += reward[i]
-                        again |= free > 0
-                elif free == 0:
-                    fate[i] = OFF
-            elif free == 0:
-                v = reward[i]
-                if parents == 1:
-                    fate[i] = FOLDED
-                    fold_child[folds] = i
-                    fold_parent[folds] = p
-                    take[folds] = v > 0.0
-                    folds += 1
-                    if v > 0.0:
-                        reward[p] += v
-                        cover[p] = 0.0
-                        best[p] = i
-                    elif v > cover[p]:
-                        cover[p] = v
-                        best[p] = i
-                elif v <= covers:  # its parents cover themselves for less, all together
-                    fate[i] = OFF
-    return folds, constant, True
-
-
-@kernel
-def _count_kernel(fate, child_ptr, child, number):
-    m = 0
-    for i in range(fate.shape[0]):
+                size = _push(parent[q], fate, stack, size, waits)
+            if fate[i] > ON:
+                for e in range(child_ptr[i], child_ptr[i + 1]):
+                    size = _push(child[e], fate, stack, size, waits)
+    m, edges = 0, 0
+    for i in range(n):
         number[i] = -1
         if fate[i] <= ON:
             number[i] = m
             m += 1
-    edges = 0
-    for i in range(fate.shape[0]):
-        if fate[i] <= ON:
             for e in range(child_ptr[i], child_ptr[i + 1]):
                 edges += fate[child[e]] <= ON
-    return m, edges
+    return folds, constant, True, m, edges
 
 
 @kernel

@@ -1,20 +1,16 @@
-"""Label sets on a core: read off the marginals, repaired, and improved by exact moves."""
+"""Label sets on a core: read off the marginals, repaired, and improved as if on a tree."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from nhsvm._jit import kernel
+from nhsvm._jit import inlined, kernel
 from nhsvm.hierarchy.graph import FloatArray
 from nhsvm.oracles._dag_core import Core, States
 
-_LIMIT = 20  # nodes that one move may touch
 
-
-def find(
-    core: Core, marginal: FloatArray, big: float, enough: float, moves: int = 0, gap: float = 0.0
-) -> tuple[States, float]:
-    """The better of two readings of the marginals, each improved by up to ``moves`` passes of moves; its value.
+def find(core: Core, marginal: FloatArray, big: float, enough: float) -> tuple[States, float]:
+    """The better of two readings of the marginals, each improved by pruning and extending it; its value.
 
     Parameters
     ----------
@@ -25,8 +21,6 @@ def find(
         A cover below ``-big`` is none at all.
     enough : float
         No better set is looked for than one of this value.
-    moves, gap : int, float
-        Passes of moves, tried at nodes whose marginal is smaller than ``gap``.
 
     Returns
     -------
@@ -35,13 +29,12 @@ def find(
     """
     best, on = np.empty(core.size, np.uint8), np.empty(core.size, np.uint8)
     value = _find_kernel(
-        core.reward, core.cover, core.state, *core.links[:4], marginal, big, enough - core.constant, moves, gap, _LIMIT,
-        on, best,
-    )  # fmt: skip
+        core.reward, core.cover, core.state, *core.links[:4], marginal, big, enough - core.constant, on, best
+    )
     return best, core.constant + value
 
 
-@kernel
+@inlined
 def _switch(i, reward, cover, parent_ptr, parent, on, count):
     """Put i into the set or take it out; the change of the value. ``count`` is the number of children in the set."""
     gain = reward[i]
@@ -65,7 +58,7 @@ def _switch(i, reward, cover, parent_ptr, parent, on, count):
     return gain
 
 
-@kernel
+@inlined
 def _lift(i, size, reward, cover, parent_ptr, parent, on, count, moved):
     """Put i and all that is missing above it into the set, and onto the list; the change of the value, and its size."""
     gain = 0.0
@@ -87,14 +80,13 @@ def _lift(i, size, reward, cover, parent_ptr, parent, on, count, moved):
     return gain, size
 
 
-@kernel
-def _settle(
-    begin, size, limit, reward, cover, child_ptr, child, parent_ptr, parent, marginal, on, count, moved, banned
-):  # fmt: skip
-    """Below what is new on the list: take children that help, cover what must be. The change of the value, the size."""
+@inlined
+def _settle(i, reward, cover, child_ptr, child, parent_ptr, parent, marginal, on, count, moved):
+    """Below i and all that comes in with it: take children that help, cover what must be. The change of the value."""
     gain = 0.0
-    at = begin
-    while at < size and size < limit:
+    moved[0] = i
+    at, size = 0, 1
+    while at < size < on.shape[0]:
         j = moved[at]
         at += 1
         if not on[j]:
@@ -102,7 +94,7 @@ def _settle(
         pick = -1
         for e in range(child_ptr[j], child_ptr[j + 1]):
             c = child[e]
-            if on[c] or c == banned:
+            if on[c]:
                 continue
             if pick < 0 or marginal[c] > marginal[pick]:
                 pick = c
@@ -126,10 +118,10 @@ def _settle(
                 size = before
                 more = 0.0
             gain += more
-    return gain, size
+    return gain
 
 
-@kernel
+@inlined
 def _prune(reward, cover, state, child_ptr, child, parent_ptr, parent, on, count, worth):
     """Take out nodes that are not worth it with all below them, even if every parent may count a child as its own."""
     n = reward.shape[0]
@@ -158,7 +150,7 @@ def _prune(reward, cover, state, child_ptr, child, parent_ptr, parent, on, count
     return change
 
 
-@kernel
+@inlined
 def _extend(big, reward, cover, child_ptr, child, parent_ptr, parent, on, count, worth):
     """Add trees that are worth it: as on a tree, over nodes that are kept out by one missing parent at most."""
     n = reward.shape[0]
@@ -197,7 +189,7 @@ def _extend(big, reward, cover, child_ptr, child, parent_ptr, parent, on, count,
 
 @kernel
 def _find_kernel(
-    reward, cover, state, child_ptr, child, parent_ptr, parent, marginal, big, enough, moves, gap, limit, on, best
+    reward, cover, state, child_ptr, child, parent_ptr, parent, marginal, big, enough, on, best
 ):  # fmt: skip
     n = reward.shape[0]
     count = np.empty(n, np.int32)
@@ -231,11 +223,9 @@ def _find_kernel(
         for turn in range(2):
             for i in range(n):  # a node that gets a child here, and what is lifted with it, are visited or covered
                 if on[i] and count[i] == 0 and cover[i] < -big and child_ptr[i] < child_ptr[i + 1]:
-                    moved[0] = i
-                    gain, size = _settle(
-                        0, 1, n, reward, cover, child_ptr, child, parent_ptr, parent, marginal, on, count, moved, -1
+                    value += _settle(
+                        i, reward, cover, child_ptr, child, parent_ptr, parent, marginal, on, count, moved
                     )  # fmt: skip
-                    value += gain
             if value >= enough:
                 break
             if turn == 0:
@@ -247,74 +237,4 @@ def _find_kernel(
             best[:] = on
         if top >= enough:
             return top
-    if moves == 0:
-        return top
-    on[:] = best
-    for i in range(n):
-        count[i] = 0
-    for i in range(n):
-        if on[i]:
-            for q in range(parent_ptr[i], parent_ptr[i + 1]):
-                count[parent[q]] += 1
-    value = top
-    for _ in range(moves):
-        start = value
-        for i in range(n):
-            if state[i] == 1 or abs(marginal[i]) > gap:
-                continue
-            if on[i]:
-                moved[0] = i
-                size = 1
-                gain = _switch(i, reward, cover, parent_ptr, parent, on, count)
-                at = 0
-                while at < size and size < limit:  # all below goes too
-                    j = moved[at]
-                    at += 1
-                    for e in range(child_ptr[j], child_ptr[j + 1]):
-                        c = child[e]
-                        if on[c]:
-                            gain += _switch(c, reward, cover, parent_ptr, parent, on, count)
-                            moved[size] = c
-                            size += 1
-                off = size
-                if at == off:  # nodes beside it that lost their only child may find another
-                    for k in range(off):
-                        for q in range(parent_ptr[moved[k]], parent_ptr[moved[k] + 1]):
-                            p = parent[q]
-                            if on[p] and count[p] == 0 and cover[p] < 0.0 and size < limit:
-                                moved[size] = p
-                                begin = size
-                                more, size = _settle(
-                                    begin, size + 1, limit, reward, cover, child_ptr, child, parent_ptr, parent,
-                                    marginal, on, count, moved, i,
-                                )  # fmt: skip
-                                gain += more
-                                for m in range(begin, size - 1):  # p itself did not move
-                                    moved[m] = moved[m + 1]
-                                size -= 1
-                else:
-                    gain = -1.0
-            else:
-                gain, size = _lift(i, 0, reward, cover, parent_ptr, parent, on, count, moved)
-                more, size = _settle(
-                    0, size, limit, reward, cover, child_ptr, child, parent_ptr, parent, marginal, on, count,
-                    moved, -1,
-                )  # fmt: skip
-                gain += more
-            if gain > 1e-14 * big:
-                value += gain
-            else:
-                for k in range(size - 1, -1, -1):
-                    _switch(moved[k], reward, cover, parent_ptr, parent, on, count)
-        if value <= start:
-            break
-    value = 0.0  # once more, without the rounding of many changes
-    for i in range(n):
-        if on[i]:
-            value += reward[i]
-            if count[i] == 0:
-                value += cover[i]
-    if value > top:
-        top = value
-        best[:] = on
     return top

@@ -9,7 +9,8 @@ and Σ_i max(F_i, 0) (F_i itself for a node that is on) bounds the optimum for a
 the linear programme. A sweep visits the nodes in order; a visit collects the marginals of x_i (best value with i minus
 best value without) from the stars of its parents and its own, and shares the total out again, which never raises the
 bound. On the way up all of it goes to the parents, so that the bound gathers at the top; on the way down the node keeps
-a part: with all of it, the sweeps stick where no single visit helps.
+a part, the larger the more children it has: with all of it, the sweeps stick where no single visit helps. A childless
+node keeps nothing, so that going up needs no second visit.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from nhsvm._jit import kernel, prefetch
 from nhsvm.hierarchy.graph import FloatArray
 from nhsvm.oracles._dag_core import Core
 
-_KEEP = 0.6
+_KEEP, _RISE = 0.9, 0.2  # of its marginal, a node keeps KEEP · children / (children + RISE · parents)
 _AHEAD = 12  # edges; the parents are all over a large graph, and getting their stars takes longer than working on them
 
 
@@ -41,20 +42,30 @@ class Sweeper:
             core.reward, core.cover, core.state, core.links.parent_ptr, core.links.parent, core.share, fresh, self._star
         )
         self._begin = (1, first_bound) if fresh else (0, 0.0)  # a first sweep up is done already
+        self._again = False
+
+    @property
+    def own(self) -> FloatArray:
+        """What every node keeps of its reward, the shares in the stars of its parents taken off."""
+        return self._star[_OWN::8]
 
     def run(self, rounds: int, enough: float) -> int:
         """Up and down ``rounds`` times, or until the bound is ``enough``; the number of rounds begun.
 
         Afterwards ``bound`` holds for the core (with its constant), and for every node the best set that does not do
-        as the sign of its ``marginal`` says is worth no more than ``bound`` − abs(``marginal``).
+        as the sign of its ``marginal`` says is worth no more than ``bound`` − abs(``marginal``). Once the bound is
+        ``enough``, there are no marginals.
         """
         core, links = self.core, self.core.links
+        least = enough - core.constant
         used, bound = _sweep_kernel(
             links.child_ptr, links.slot, links.parent_ptr, links.parent, core.share, self._star, self.marginal,
-            _KEEP, rounds, enough - core.constant, *self._begin,
+            _KEEP, _RISE, rounds, least, *self._begin, self._again,
         )  # fmt: skip
-        self._begin = 0, 0.0
+        self._begin, self._again = (0, 0.0), True
         self.bound = core.constant + bound
+        if bound <= least:  # rounding must not hide it
+            self.bound = min(self.bound, enough)
         return int(used)
 
 
@@ -97,7 +108,9 @@ def _start_kernel(reward, cover, state, parent_ptr, parent, share, fresh, star):
 
 
 @kernel
-def _sweep_kernel(child_ptr, slot, parent_ptr, parent, share, star, marginal, keep, rounds, enough, begin, bound):
+def _sweep_kernel(
+    child_ptr, slot, parent_ptr, parent, share, star, marginal, keep, rise, rounds, enough, begin, bound, again
+):  # fmt: skip
     # Helpers that take arrays would cost more than what they do, so "marginal of i at a parent" and "change a share"
     # are written out, with few branches. Which shares of a star are largest is looked for again only when it is not
     # known and somebody has to know: a search at every visit would be quadratic in the number of children.
@@ -114,6 +127,9 @@ def _sweep_kernel(child_ptr, slot, parent_ptr, parent, share, star, marginal, ke
         for k in range(n):
             i = n - 1 - k if upward else k
             first, last = parent_ptr[i], parent_ptr[i + 1]
+            children = child_ptr[i + 1] - child_ptr[i]
+            if upward and children == 0 and (again or step > 0) and first < last:
+                continue
             si = 8 * i
             # what covers i if no share is positive has to be known
             if star[si + _COVER] < 0.0 and star[si + _AT] < 0.0:
@@ -169,8 +185,9 @@ def _sweep_kernel(child_ptr, slot, parent_ptr, parent, share, star, marginal, ke
                 star[si + _OWN] -= mine
             else:
                 marginal[i] = value
-                part = (1.0 - keep) * value / (last - first)
-                star[si + _OWN] += value - mine - (1.0 - keep) * value
+                gives = value - keep * value * children / (children + rise * (last - first))
+                part = gives / (last - first)
+                star[si + _OWN] += value - mine - gives
             for q in range(first, last):
                 t, sp = share[q], 8 * parent[q]
                 x = part + message[q - first]

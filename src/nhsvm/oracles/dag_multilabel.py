@@ -23,8 +23,9 @@ class DagMultilabel:
 
     What the graph alone settles is settled once: nodes that are always chosen together, edges that say nothing, trees
     that fold into their parents. On the rest, dual decomposition gives upper bounds and marginals, the marginals give
-    label sets, and what lies beyond the gap between the two is fixed and taken out, until nothing is left. Where that
-    stalls, the problem is split in two at a node, depth first.
+    label sets, and what lies beyond the gap between the two is fixed and taken out, until nothing is left. What falls
+    apart into small parts is solved part by part. Where all that stalls, the problem is split in two at a node, depth
+    first.
 
     Parameters
     ----------
@@ -34,9 +35,11 @@ class DagMultilabel:
     budget : int
         Work for one sample: nodes and edges visited in sweeps, 20 to 60 ns each with all that goes with them. There is
         always one sweep, for a bound and a set.
+    precision : float
+        End the search when the bound is within this part of abs(value). Not for ``exact``.
     exact : bool
-        Go on after the budget, with the integer program in HiGHS on what is left of the graph, until the optimum is
-        proved.
+        Go on until the optimum is proved: for eight times the budget, then with the integer program in HiGHS on what is
+        left of the graph.
 
     Notes
     -----
@@ -62,12 +65,23 @@ class DagMultilabel:
     array([ 1.5, -0.5])
     """
 
-    def __init__(self, graph: Graph, *, allow_empty: bool = False, budget: int = 700_000, exact: bool = False) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        *,
+        allow_empty: bool = False,
+        budget: int = 700_000,
+        precision: float = 1e-4,
+        exact: bool = False,
+    ) -> None:
         if not isinstance(budget, int | np.integer) or budget < 0:
             raise OptionError(f"budget must be a whole number ≥ 0, not {budget!r}")
+        if not 0.0 <= precision < 1.0:
+            raise OptionError(f"precision must be in [0, 1), not {precision!r}")
         self.graph = graph
         self.allow_empty = allow_empty
         self.budget = int(budget)
+        self.precision = float(precision)
         self.exact = exact
         self._plan = make_plan(graph, allow_empty)
 
@@ -119,7 +133,7 @@ class DagMultilabel:
             unfold(plan, folded, state, self.allow_empty, y)
             return 0.0
         first = Core(folded.reward, folded.cover, state, plan.links, np.empty(len(plan.links.child)), 0.0)
-        search = Search(first, scale, big)
+        search = Search(first, scale, big, 0.0 if self.exact else self.precision)
         bound = search.run(self.budget, self.exact)
         unfold(plan, folded, search.on, self.allow_empty, y)
         return bound - search.value
