@@ -69,10 +69,14 @@ class DenseWeights(CachedPasses):
         return DenseWeights.zeros(self.X, self.n_columns, self.bias, np.float64)
 
     def scores(self, rows: npt.NDArray[np.int64], out: npt.NDArray[Any]) -> None:
-        """``out[t] = U x`` for the samples ``rows``; summed in the precision of ``out``."""
+        """``out[t] = U x`` for the samples ``rows``; summed in the precision of ``out``, or of X if that is higher."""
+        dtype = np.promote_types(self.X.dtype, out.dtype)  # to turn the weights into it is less work than X
+        coef = self.coef().T.astype(dtype, copy=False)
         for lo in range(0, len(rows), _CHUNK):
-            part = self.X[rows[lo : lo + _CHUNK]].astype(out.dtype, copy=False)
-            np.matmul(part, self.coef().T.astype(out.dtype, copy=False), out=out[lo : lo + _CHUNK])
+            some = rows[lo : lo + _CHUNK]
+            in_order = bool((np.diff(some) == 1).all())  # needs no copy
+            part = self.X[some[0] : some[-1] + 1] if in_order else self.X[some]
+            out[lo : lo + _CHUNK] = part.astype(dtype, copy=False) @ coef
         out += self.intercept()
 
     def _taken(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[Any]:

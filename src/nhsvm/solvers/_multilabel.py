@@ -36,6 +36,7 @@ _OVERHEAD = 100  # time that a batch spends on a sample beside its columns, in u
 _CACHED = 50  # passes over the cells in use between two that ask the oracle, at most
 _FOCUS = 5  # passes over the samples with most of the gap, between two over all
 _LOOSE = 0.2  # of the tolerance: by how much bounds may make the gap look larger
+_PARTS = 10  # in which samples are looked at more closely, until the gap is known to be too large
 _SLOW = 0.02  # of the gap: a pass that gains less is the last
 _FEW = 64  # samples of a batch in such a pass
 _SWEEPS = 2  # over them
@@ -126,11 +127,6 @@ class SetProblem:
         """All, the quickest first."""
         return *self.quicker, self.oracle
 
-    def found(self, rewards: FloatArray) -> tuple[npt.NDArray[np.uint8], FloatArray]:
-        """Good label sets, as columns, and their values."""
-        chosen, value, _ = self.asked(self.oracles[0], rewards)
-        return chosen, value
-
     def asked(self, oracle: SetOracle, rewards: FloatArray) -> tuple[npt.NDArray[np.uint8], FloatArray, FloatArray]:
         """Label sets, as columns, their values and bounds."""
         n = len(rewards)
@@ -184,6 +180,7 @@ class SetAscent(Ascent):
             forest = _is_forest(problem.above)
             made = Marginals(*first, problem.above) if forest else Levels(*first, problem.columns, problem.above)
         super().__init__(options, problem.weights(), made, problem.costs, team)
+        self.effort = 0  # the oracle in use
         self.certificate = Certificate(float(problem.costs @ self._slacks(0.0, 0.0)[0]), 0.0)
 
     @property
@@ -266,7 +263,7 @@ class SetAscent(Ascent):
             scorer(lo, hi, scores)
             part = slice(lo, hi)
             rewards[part] = problem.rewards(samples[part], scores[part])
-            chosen[part], value = problem.found(rewards[part])
+            chosen[part], value, _ = problem.asked(problem.oracles[self.effort], rewards[part])
             slack[part] = value - problem.true_rewards(samples[part], rewards[part])
 
         self.team.split(n, work)
@@ -304,6 +301,7 @@ class SetAscent(Ascent):
         on, unless the gap is known to be too large.
         """
         problem, n, tol = self.problem, self.problem.n_samples, self.options.tol
+        oracles = problem.oracles[self.effort :]
         least, most, wrong = np.zeros(n), np.full(n, np.inf), np.empty(n, dtype=bool)
 
         def ask(rows: np.ndarray, oracle: SetOracle) -> None:
@@ -314,25 +312,29 @@ class SetAscent(Ascent):
             _, value, bound = problem.asked(oracle, rewards)
             least[rows] = np.maximum(least[rows], value - true)
             most[rows] = np.maximum(np.minimum(most[rows], bound - true), 0.0)
-            if oracle is problem.oracles[0]:
-                wrong[rows] = problem.differ(rows, problem.found(scores + problem.offsets)[0])
+            if oracle is oracles[0]:
+                wrong[rows] = problem.differ(rows, problem.asked(oracle, scores + problem.offsets)[0])
 
         rows = np.arange(n)
-        for oracle in problem.oracles:
-            self._in_chunks(rows, partial(ask, oracle=oracle))
-            optimistic = primal(penalty_value, least, self.costs)
-            self.at_least = Certificate(optimistic, dual_value)
-            if self.at_least.gap > tol:
-                break
+        for oracle in oracles:
+            for some in np.array_split(rows, 1 if oracle is oracles[0] else _PARTS):
+                self._in_chunks(some, partial(ask, oracle=oracle))
+                self.at_least = Certificate(primal(penalty_value, least, self.costs), dual_value)
+                if self.at_least.gap > tol:
+                    return most, wrong
             loose = self.costs * (most - least)
             order = np.argsort(-loose, kind="stable")
             left = np.cumsum(loose[order][::-1])[::-1]  # what is left if all before are exact
-            rows = order[left > _LOOSE * tol * optimistic]
+            rows = order[left > _LOOSE * tol * self.at_least.primal]
         return most, wrong
 
     def told(self) -> tuple[float, bool]:
-        exact = self.certificate.gap <= (1.0 + _LOOSE) * self.at_least.gap
-        return self.at_least.gap, exact
+        return self.at_least.gap, self.certificate.gap <= (1.0 + _LOOSE) * self.at_least.gap
+
+    def try_certificate(self) -> None:
+        super().try_certificate()
+        if not self.converged and self.effort < len(self.problem.quicker):
+            self.effort += 1  # the quickest oracle no longer finds what there is to find
 
     def _in_chunks(self, samples: np.ndarray, use: Callable[[np.ndarray], None]) -> None:
         """Some samples at a time, on all threads."""
