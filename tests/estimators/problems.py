@@ -31,6 +31,30 @@ def make(hierarchy=TREE, n_samples=90, n_features=6, noise=0.8, seed=0, labels=N
     return X, y
 
 
+def make_sets(hierarchy=TREE, n_samples=90, n_features=6, noise=0.8, seed=0, labels=None, sparse=False, empty=False):
+    """Samples around the sums of random vectors of the nodes of their label sets, which are sets."""
+    rng = np.random.default_rng(seed)
+    labels = list(hierarchy.leaves if labels is None else labels)
+    vectors = {node: rng.normal(size=n_features) for node in hierarchy.nodes}
+    member = rng.random((n_samples, len(labels))) < 1.5 / len(labels)
+    member[np.arange(len(labels)), np.arange(len(labels))] = True
+    if not empty:
+        alone = np.flatnonzero(~member.any(axis=1))
+        member[alone, alone % len(labels)] = True
+    y = [{label for label, has in zip(labels, row, strict=True) if has} for row in member]
+    X = np.array([sum((vectors[n] for n in sorted(hierarchy.closure(some))), np.zeros(n_features)) for some in y])
+    X += noise * rng.normal(size=X.shape)
+    if sparse:
+        X[rng.random(X.shape) < 0.3] = 0
+        return sp.csr_array(X), y
+    return X, y
+
+
+def indicator(y, classes):
+    """Label sets as a matrix of 0 and 1."""
+    return np.array([[int(label in labels) for label in classes] for labels in y])
+
+
 def closure_norm(model):
     """√(Σ_{n∈Ā(l)} α_n) of the class where it is largest: a change of W by d changes a score by d‖x‖ times this."""
     sums = model.hierarchy_.graph.leaf_matrix() @ model.node_weights_

@@ -154,10 +154,11 @@ def test_bad_labels():
     X, y = make()
     for bad, what in [
         (None, "requires y to be passed"),
-        ([[label] for label in y], "label sets are not supported yet"),
-        ([{label} for label in y], "label sets are not supported yet"),
-        ([("dog", "cat")] * 90, "label sets are not supported yet"),
-        (np.zeros((90, 2)), "1d array"),
+        ([[label] for label in y[1:]] + ["dog"], "sample 89 has one label, 'dog', but sample 0 a set of labels"),
+        ([{"dog"}] * 89 + [set()], "sample 89 has no label"),
+        (np.zeros((90, 2)), "2 columns, but there are 4 leaves"),
+        (np.zeros((90, 4)), "sample 0 has no label"),
+        (np.zeros((90, 4, 2)), "dim 3"),
         ([b"a", b"b"] * 45, "bytes"),
         ([], "0 sample"),
         (np.array([{}] * 90, dtype=object), r"hashable, but sample 0 has \{\}"),
@@ -165,6 +166,18 @@ def test_bad_labels():
     ]:
         with pytest.raises(LabelError, match=what):
             NHSVM(TREE).fit(X, bad)
+
+
+def test_label_sets_where_one_label_is_needed():
+    X, y = make()
+    model = NHSVM(TREE).fit(X, y)
+    for sets in ([[label] for label in y], [{label} for label in y]):
+        with pytest.raises(LabelError, match="one label a sample is needed"):
+            model.score(X, sets)
+        with pytest.raises(LabelError, match="one label a sample is needed"):
+            NHSVM(TREE, solver="sgd").partial_fit(X, sets, classes=TREE.leaves)
+    with pytest.raises(LabelError, match="one label a sample is needed"):
+        NHSVM(TREE, solver="sgd").partial_fit(X, [("dog", "cat")] * 90, classes=[("dog", "cat")])
 
 
 def test_many_classes_are_nothing_to_warn_of():

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 from joblib import parallel_config
 from sklearn.model_selection import KFold
+from sklearn.utils import get_tags
 
-from estimators.problems import TREE, make
+from estimators.problems import DAG, TREE, indicator, make, make_sets
 from nhsvm import HSVM, NHSVM, FlatSVM
 from nhsvm.errors import NHSVMError, OptionError
-from nhsvm.losses import Hamming, ZeroOne
+from nhsvm.losses import Hamming, LeafHamming, ZeroOne
 from nhsvm.solvers import Dual, Sgd
 from nhsvm.weights import Flat, Maxmin, Power, Uniform, node_weights
 
@@ -27,6 +28,9 @@ BAD = {
     "fit_intercept": ["no", 1, None],
     "warm_start": ["yes", None],
     "probability": ["yes", None, 1],
+    "allow_empty": ["yes", None, 1],
+    "leaf_offset": [np.nan, np.inf, "-1", None, True],
+    "offsets": ["accuracy", "hierarchical_recall", 3, True, ["f1_micro"]],
     "cv": [1, 0, 2.5, "5", None, True],
     "callback": ["print", 3],
     "oracle": ["fast", None, 3],
@@ -54,6 +58,86 @@ def test_options_that_do_not_go_together():
         NHSVM(TREE, solver="sgd", warm_start=True).fit(X, y)
     with pytest.raises(OptionError, match="was made for"):
         NHSVM(TREE, loss=Hamming(TREE)).fit(X, ["dog"] * 10 + ["cat"] * 10)
+
+
+@pytest.mark.parametrize(
+    ("options", "what"),
+    [
+        ({"leaf_offset": -1.0}, "leaf_offset is for label sets"),
+        ({"offsets": "f1_micro"}, "offsets is for label sets"),
+        ({"oracle": "tree_multilabel"}, "oracle='tree_multilabel' is for label sets"),
+        ({"oracle": "lp"}, "oracle='lp' is for label sets"),
+    ],
+)
+def test_options_of_label_sets(options, what):
+    X, y = make(n_samples=20)
+    with pytest.raises(OptionError, match=what):
+        NHSVM(TREE, **options).fit(X, y)
+    with pytest.raises(OptionError, match=what):
+        NHSVM(TREE, solver="sgd", **options).partial_fit(X, y, classes=TREE.leaves)
+    np.testing.assert_array_equal(NHSVM(TREE, allow_empty=True).fit(X, y).coef_, NHSVM(TREE).fit(X, y).coef_)
+
+
+@pytest.mark.parametrize(
+    ("options", "what"),
+    [
+        ({"solver": "sgd"}, "need solver='dual', not 'sgd'"),
+        ({"solver": Sgd()}, r"need solver='dual', not Sgd\("),
+        ({"class_weight": "balanced"}, "class_weight is for one label"),
+        ({"class_weight": {"dog": 2.0}}, "class_weight is for one label"),
+        ({"margin": "normalized"}, "margin='normalized'.* is for one label"),
+        ({"oracle": "single_label"}, "oracle='single_label' is for one label"),
+    ],
+)
+def test_options_of_single_labels(options, what):
+    X, y = make_sets(n_samples=20)
+    for given in (y, indicator(y, TREE.leaves)):
+        with pytest.raises(OptionError, match=f"y has label sets, but .*{what}"):
+            NHSVM(TREE, **options).fit(X * np.nan, given)
+    assert not get_tags(NHSVM(TREE, **options)).classifier_tags.multi_label
+    assert get_tags(NHSVM(TREE)).classifier_tags.multi_label
+
+
+def test_losses_of_label_sets():
+    X, y = make_sets(n_samples=20)
+    for loss in ("zero_one", "normalized", ZeroOne):
+        with pytest.raises(OptionError, match="no sum over nodes for multi-label data"):
+            NHSVM(TREE, loss=loss).fit(X, y)
+    with pytest.raises(OptionError, match="'hamming' counts the node 'animal', but its weight α is 0"):
+        FlatSVM(TREE, loss="hamming").fit(X, y)
+    with pytest.raises(OptionError, match=r"counts the node 'life', .* use .* \(include_common=True\)"):
+        HSVM(TREE, loss="hamming", allow_empty=True).fit(X, y)
+    for options in ({}, {"allow_empty": True, "weights": Maxmin(include_common=True)}):
+        assert NHSVM(TREE, loss="hamming", **options).fit(X, y).gap_ <= 1e-3
+    assert FlatSVM(loss="hamming").fit(X, y).gap_ <= 1e-3
+    with pytest.raises(OptionError, match="a weight α above 0 for every class, but 'cat' has 0"):
+        NHSVM(TREE, weights=lambda h: np.array([n != "cat" for n in h.nodes], dtype=float)).fit(X, y)
+
+
+def test_a_loss_that_is_no_difference():
+    class Missed(LeafHamming):
+        name = "missed"
+
+        def per_node(self, true_nodes, *, multilabel):
+            found = super().per_node(true_nodes, multilabel=multilabel)
+            return found._replace(rewards=np.minimum(found.rewards, 0.0))
+
+    X, y = make_sets(n_samples=20)
+    with pytest.raises(OptionError, match="'missed' is no sum over the nodes in which two label sets differ"):
+        NHSVM(TREE, loss=Missed).fit(X, y)
+
+
+def test_oracles_of_label_sets():
+    X, y = make_sets(n_samples=30)
+    plain = NHSVM(TREE).fit(X, y)
+    for oracle in ("tree_multilabel", "dag_multilabel", "lp"):
+        model = NHSVM(TREE, oracle=oracle).fit(X, y)
+        assert model.objective_ == pytest.approx(plain.objective_, rel=1e-3)
+    X, y = make_sets(DAG, n_samples=30)
+    with pytest.raises(OptionError, match="oracle='tree_multilabel' is for trees, but 'x' has several parents"):
+        NHSVM(DAG, oracle="tree_multilabel").fit(X, y)
+    auto, program = (NHSVM(DAG, oracle=oracle).fit(X, y) for oracle in ("auto", "lp"))
+    assert auto.objective_ == pytest.approx(program.objective_, rel=1e-3)
 
 
 @pytest.mark.parametrize("bad", [{"wolf": 1.0}, {"dog": -1.0}, {"dog": np.inf}, {"dog": "2"}])

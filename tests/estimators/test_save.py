@@ -6,7 +6,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.model_selection import KFold
 
-from estimators.problems import DAG, FOREST, HIERARCHIES, TREE, make
+from estimators.problems import DAG, FOREST, HIERARCHIES, TREE, indicator, make, make_sets
 from nhsvm import HSVM, NHSVM, FlatSVM, load
 from nhsvm.errors import FileFormatError, OptionError
 from nhsvm.losses import Hamming
@@ -94,6 +94,87 @@ def test_labels(labels, path):
     round_trip(NHSVM().fit(X, [labels[i % len(labels)] for i in range(90)]), X, path)
 
 
+FORMS = {
+    "list": lambda y: [list(labels) for labels in y],
+    "set": lambda y: y,
+    "tuple": lambda y: [tuple(labels) for labels in y],
+    "frozenset": lambda y: [frozenset(labels) for labels in y],
+    "dense": lambda y: indicator(y, TREE.leaves),
+    "sparse": lambda y: sp.csr_array(indicator(y, TREE.leaves)),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("options", [{}, {"allow_empty": True, "leaf_offset": -1.0, "offsets": "f1_macro", "cv": 3}])
+def test_label_sets(form, options, path):
+    X, y = make_sets(noise=2.0, empty=bool(options))
+    model = NHSVM(TREE, **options).fit(X, FORMS[form](y))
+    model.save(path)
+    back = load(path, verify=True)
+    assert back.get_params() == model.get_params()
+    assert len(back.history_) == len(model.history_)
+    assert (back.objective_, back.gap_, back.history_[-1]) == (model.objective_, model.gap_, model.history_[-1])
+    assert hasattr(back, "offsets_") == bool(options)
+    back.set_params(allow_empty=False, leaf_offset=0.0, offsets=None)  # the model stays what it is
+    found, again = model.predict(X), back.predict(X)
+    assert type(again) is type(found)
+    if form == "sparse":
+        found, again = found.toarray(), again.toarray()
+    assert again.tolist() == found.tolist()
+    np.testing.assert_array_equal(back.decision_function(X), model.decision_function(X))
+    np.testing.assert_array_equal(back.predict_topk(X), model.predict_topk(X))
+    assert back.score(X, FORMS[form](y)) == model.score(X, FORMS[form](y))
+    first = path.read_bytes()
+    model.save(path)
+    assert path.read_bytes() == first
+
+
+def test_files_from_before_label_sets(path):
+    X, y = make()
+    model = NHSVM(TREE).fit(X, y)
+    model.save(path)
+    header, arrays = read_model(path)
+    header["state"].pop("sets")
+    for name in ("allow_empty", "leaf_offset", "offsets"):
+        header["params"].pop(name)
+    write_model(path, header, dict(arrays))
+    np.testing.assert_array_equal(load(path).predict(X), model.predict(X))
+
+
+def replaced_by(name, array):
+    return lambda header, arrays: arrays.update({f"fitted/{name}": array})
+
+
+def sets_replaced(**change):
+    def replace(header, arrays):
+        pairs = {"form": "set", "allow_empty": False, "leaf_offset": 0.0} | change
+        header["state"]["sets"] = {"dict": [[key, value] for key, value in pairs.items()]}
+
+    return replace
+
+
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        (sets_replaced(form="heap"), "label sets with"),
+        (sets_replaced(form=["list"]), "label sets with"),
+        (sets_replaced(allow_empty=1), "label sets with"),
+        (sets_replaced(leaf_offset="0"), "label sets with"),
+        (sets_replaced(leaf_offset={"float": "nan"}), "label sets with"),
+        (sets_replaced(more=1), "unexpected keyword"),
+        (
+            lambda h, a: [sets_replaced()(h, a), replaced_by("offsets", np.zeros(6))(h, a)],
+            "offsets of nodes do not fit",
+        ),
+        (lambda h, a: [sets_replaced()(h, a), replaced_by("offsets", np.zeros(7, int))(h, a)], "do not fit the model"),
+        (lambda header, arrays: header["state"].update(sets=[1]), "must be a mapping"),
+        (lambda header, arrays: arrays.update({"fitted/offsets": np.zeros(7)}), "offsets of nodes do not fit"),
+    ],
+)
+def test_damaged_label_sets(path, change, what):
+    assert what in break_it(path, change)
+
+
 def test_feature_names(path):
     X, y = make()
     frame = pd.DataFrame(X, columns=list("abcdef"))
@@ -106,6 +187,8 @@ def test_feature_names(path):
 
 def test_what_cannot_be_saved(path):
     X, y = make()
+    with pytest.raises(OptionError, match="parameter 'offsets'"):
+        NHSVM(TREE, offsets=lambda h, a, b: 0.0).fit(*make_sets(n_samples=30)).save(path)
     for options in ({"callback": print}, {"cv": KFold(3)}, {"weights": lambda h: np.ones(h.n_nodes)}):
         with pytest.raises(OptionError, match=f"parameter {next(iter(options))!r}"):
             NHSVM(TREE, **options).fit(X, y).save(path)

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from nhsvm import FlatSVM, Hierarchy
 from nhsvm.solvers import dual as dual_module
 from nhsvm.solvers import prepare
-from nhsvm.solvers.dual import _PlanesAscent
+from nhsvm.solvers.dual import PlanesAscent
 from solvers.problems import MARGINS, force_passes, make_case
 
 PASSES = ("batch", "cached")
@@ -24,13 +24,13 @@ def spy(monkeypatch):
     """Counts the passes of each kind."""
     calls = dict.fromkeys(("batch_pass", "search_pass", "cached_pass", "try_certificate"), 0)
     for name in calls:
-        original = getattr(_PlanesAscent, name)
+        original = getattr(PlanesAscent, name)
 
         def counted(self, *args, name=name, original=original):
             calls[name] += 1
             return original(self, *args)
 
-        monkeypatch.setattr(_PlanesAscent, name, counted)
+        monkeypatch.setattr(PlanesAscent, name, counted)
     return calls
 
 

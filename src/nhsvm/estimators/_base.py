@@ -11,43 +11,47 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 
 from nhsvm.columns import make_columns
-from nhsvm.errors import LabelError, OptionError
+from nhsvm.errors import OptionError
 from nhsvm.estimators._calibration import hold_out, make_folds, temperature
-from nhsvm.estimators._data import checked, checked_weights, class_factors, precise_enough
-from nhsvm.estimators._options import check_options, n_threads, seed_of
+from nhsvm.estimators._data import checked, checked_weights, class_factors, precise_enough, same_length
+from nhsvm.estimators._held_out import set_folds
+from nhsvm.estimators._label_sets import LabelSets, encode_sets, is_multilabel
+from nhsvm.estimators._options import check_options, check_single, n_threads, seed_of, why_no_sets
 from nhsvm.estimators._predict import Prediction
 from nhsvm.estimators._probability import Probability
 from nhsvm.estimators._progress import Progress
 from nhsvm.estimators._rollback import unchanged_on_error
+from nhsvm.estimators._set_fit import SetFit
 from nhsvm.estimators._stored import Stored, by_class
 from nhsvm.estimators._stream import Stream
-from nhsvm.estimators._targets import Targets, as_labels, encode
+from nhsvm.estimators._targets import Targets, encode
+from nhsvm.estimators._warm import WarmStart
 from nhsvm.hierarchy import Hierarchy
 from nhsvm.hierarchy.graph import FloatArray
-from nhsvm.losses import make_loss
+from nhsvm.losses import Loss, make_loss
 from nhsvm.weights import Scheme, node_weights
 
 _SINGLE = 1e-4  # from this tolerance up, single precision is enough for the weights
 
 
-class HierarchicalSVM(Prediction, Probability, Stream, Stored, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class HierarchicalSVM(Prediction, Probability, SetFit, WarmStart, Stream, Stored, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Base of FlatSVM, HSVM and NHSVM, which say what α, loss and margin are."""
 
     _scheme: str | Scheme
     _auto_loss: str
-    _planes: Any
     _stream: Any
-    _fitted_leaves: Any
-    _fitted_costs: Any
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
-        """Learn from samples with one label each.
+        """Learn from samples with one label each, or with a set of labels each.
 
         Parameters
         ----------
         X : array-like or sparse matrix of (n_samples, n_features)
-        y : array-like of n_samples labels
-            Nodes of the hierarchy: leaves, or inner nodes, which then become classes of their own.
+        y : array-like of n_samples labels or label sets, or indicator
+            Labels are nodes of the hierarchy: leaves, or inner nodes, which then become classes of their own. A label
+            set is a list, tuple, set or frozenset of labels; what is above a label is understood and need not be there.
+            An indicator is a matrix of 0 and 1, dense, sparse or a DataFrame, whose columns are named, or else the
+            leaves of the hierarchy.
         sample_weight : array-like of n_samples, optional
             C is multiplied by it.
 
@@ -57,31 +61,51 @@ class HierarchicalSVM(Prediction, Probability, Stream, Stored, ClassifierMixin, 
         """
         check_options(self)
         with unchanged_on_error(self):
-            targets = encode(y, self.hierarchy)
+            targets = self._encoded(y)
             X, weight = self._samples(X, targets, sample_weight, reset=True)
-            folds = make_folds(self.cv, targets, weight, seed_of(self.random_state)) if self.probability else None
-            oracle, alpha = self._oracle(targets.hierarchy)
-            problem = self._problem(X, targets, weight, oracle)
+            folds = self._folds(targets, weight)
+            problem, alpha = self._assembled(X, targets, weight)
             solution = self._solver().solve(problem, *self._start(problem))
             self._store(problem, targets, alpha, solution)
             if folds is not None and not solution.interrupted:
-                self.temperature_ = temperature(hold_out(self._for_fold, X, targets, weight, folds))
+                if isinstance(targets, LabelSets):
+                    self._learn_from_folds(problem, targets, weight, folds)
+                else:
+                    self.temperature_ = temperature(hold_out(self._for_fold, X, targets, weight, folds))
         self._warn_unless_converged(solution)
         return self
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Share of samples with the right label; labels may be of any type, such as tuples."""
-        found = self.predict(X).astype(object)
-        labels = as_labels(y).astype(object)
-        _same_length(len(found), len(labels))
-        right = np.fromiter((a == b for a, b in zip(found, labels, strict=True)), dtype=bool, count=len(found))
-        return float(np.average(right, weights=checked_weights(sample_weight, len(right))))
+    def _encoded(self, y: Any) -> Targets | LabelSets:
+        """Labels or label sets, after a check that the options are for them."""
+        if not is_multilabel(y, self.hierarchy):
+            check_single(self)
+            return encode(y, self.hierarchy)
+        reason = why_no_sets(self)
+        if reason is not None:
+            raise OptionError(f"y has label sets, but {reason}")
+        return encode_sets(y, self.hierarchy, allow_empty=self.allow_empty)
 
-    def _samples(self, X: Any, targets: Targets, sample_weight: Any, *, reset: bool) -> tuple[Any, FloatArray]:
+    def _folds(self, targets: Targets | LabelSets, weight: FloatArray) -> Any:
+        """Folds to hold out, if something is learned from them."""
+        seed = seed_of(self.random_state)
+        if isinstance(targets, LabelSets):
+            return set_folds(self.cv, targets, weight, seed) if self.offsets or self.probability else None
+        return make_folds(self.cv, targets, weight, seed) if self.probability else None
+
+    def _samples(
+        self, X: Any, targets: Targets | LabelSets, sample_weight: Any, *, reset: bool
+    ) -> tuple[Any, FloatArray]:
         """Checked samples and weights."""
         X = checked(self, X, reset=reset)
-        _same_length(X.shape[0], len(targets.codes))
+        same_length(X.shape[0], targets.n_samples)
         return X, checked_weights(sample_weight, X.shape[0])
+
+    def _assembled(self, X: Any, targets: Targets | LabelSets, weight: FloatArray) -> tuple[Any, FloatArray]:
+        """The learning problem, and α."""
+        if isinstance(targets, LabelSets):
+            return self._set_problem(X, targets, weight)
+        oracle, alpha = self._oracle(targets.hierarchy)
+        return self._problem(X, targets, weight, oracle), alpha
 
     def _oracle(self, hierarchy: Hierarchy) -> tuple[Any, FloatArray]:
         """The oracle of a hierarchy, with columns and loss; and α."""
@@ -89,10 +113,12 @@ class HierarchicalSVM(Prediction, Probability, Stream, Stored, ClassifierMixin, 
 
         alpha = node_weights(hierarchy, self._scheme)
         normalized = getattr(self, "margin", "loss") == "normalized"
-        auto = isinstance(self.loss, str) and self.loss == "auto"
-        name = "normalized" if normalized else self._auto_loss if auto else self.loss
-        columns = make_columns(hierarchy.graph, alpha)
-        return SingleLabel(columns, make_loss(name, hierarchy, alpha), normalized), alpha
+        loss = self._loss("normalized" if normalized else self._auto_loss, hierarchy, alpha)
+        return SingleLabel(make_columns(hierarchy.graph, alpha), loss, normalized), alpha
+
+    def _loss(self, auto: str, hierarchy: Hierarchy, alpha: FloatArray) -> Loss:
+        name = auto if isinstance(self.loss, str) and self.loss == "auto" else self.loss
+        return make_loss(name, hierarchy, alpha)
 
     def _problem(self, X: Any, targets: Targets, weight: FloatArray, oracle: Any) -> Any:
         """The learning problem; C_i = C · sample weight · class weight."""
@@ -100,12 +126,16 @@ class HierarchicalSVM(Prediction, Probability, Stream, Stored, ClassifierMixin, 
 
         if self.class_weight is not None:
             weight = weight * class_factors(self.class_weight, targets, weight, self.hierarchy)[targets.codes]
-        bias = self.intercept_scaling if self.fit_intercept else 0.0
-        single = self._tolerance() >= _SINGLE and precise_enough(X, bias)
-        dtype = np.float32 if single else np.float64
+        bias, dtype = self._precision(X)
         return Problem(prepare(X), targets.leaves, self.C * weight, oracle.columns, oracle, bias, dtype)
 
-    def _solver(self) -> Any:
+    def _precision(self, X: Any) -> tuple[float, Any]:
+        """(value of the constant feature, type of the weights)."""
+        bias = self.intercept_scaling if self.fit_intercept else 0.0
+        single = self._tolerance() >= _SINGLE and precise_enough(X, bias)
+        return bias, np.float32 if single else np.float64
+
+    def _solver(self, *, silent: bool = False) -> Any:
         from nhsvm.solvers import SOLVERS
 
         if not isinstance(self.solver, str):
@@ -115,7 +145,7 @@ class HierarchicalSVM(Prediction, Probability, Stream, Stored, ClassifierMixin, 
             max_iter=self.max_iter,
             n_threads=n_threads(self.n_jobs),
             seed=seed_of(self.random_state),
-            callback=Progress(self.verbose, self.callback),
+            callback=None if silent else Progress(self.verbose, self.callback),
         )
 
     def _tolerance(self) -> float:
@@ -128,25 +158,11 @@ class HierarchicalSVM(Prediction, Probability, Stream, Stored, ClassifierMixin, 
         other = {"probability": False, "warm_start": False, "callback": None, "verbose": 0}
         return type(self)(**self.get_params(deep=False) | other)
 
-    def _start(self, problem: Any) -> tuple[Any, ...]:
-        """Dual variables of the fit before, if they are to be used: scaled to the new costs."""
-        planes = getattr(self, "_planes", None)
-        if not self.warm_start or planes is None:
-            return ()
-        if not np.array_equal(self._fitted_leaves, problem.leaves):
-            raise OptionError(
-                "warm_start goes on from the dual variables of the last fit, so it needs the same samples and labels; "
-                "set warm_start=False for other data"
-            )
-        self._planes = None  # the solver changes them, and may fail
-        planes.describe(problem.leaves, problem.oracle)
-        had = self._fitted_costs > 0
-        planes.rescale(np.divide(problem.costs, self._fitted_costs, out=np.zeros(len(had)), where=had))
-        return (planes,)
-
-    def _store(self, problem: Any, targets: Targets, alpha: FloatArray, solution: Any) -> None:
-        self.__dict__.pop("temperature_", None)
+    def _store(self, problem: Any, targets: Targets | LabelSets, alpha: FloatArray, solution: Any) -> None:
+        for name in ("temperature_", "offsets_", "_curves"):
+            self.__dict__.pop(name, None)
         self.hierarchy_, self.classes_, self.node_weights_ = targets.hierarchy, targets.classes, alpha
+        self._sets = self._set_model(targets) if isinstance(targets, LabelSets) else None
         self._class_leaves = targets.class_leaves
         self._columns = by_class(problem.columns, targets.class_leaves)
         self._values, self._by_feature = solution.weights.values, sp.issparse(problem.X)
@@ -156,9 +172,7 @@ class HierarchicalSVM(Prediction, Probability, Stream, Stored, ClassifierMixin, 
         self.history_ = solution.history
         self.n_iter_ = max(1, len(solution.history))
         self._stream = None
-        self._planes = solution.planes if self.warm_start else None
-        self._fitted_leaves = problem.leaves if self.warm_start else None
-        self._fitted_costs = problem.costs if self.warm_start else None
+        self._keep_state(problem, solution)
 
     def _warn_unless_converged(self, solution: Any) -> None:
         if solution.interrupted:
@@ -175,9 +189,5 @@ class HierarchicalSVM(Prediction, Probability, Stream, Stored, ClassifierMixin, 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.classifier_tags.multi_label = why_no_sets(self) is None
         return tags
-
-
-def _same_length(n_samples: int, n_labels: int) -> None:
-    if n_samples != n_labels:
-        raise LabelError(f"inconsistent numbers of samples: X has {n_samples} rows, but y has {n_labels} labels")

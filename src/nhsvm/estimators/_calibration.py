@@ -68,13 +68,8 @@ def make_folds(cv: Any, targets: Targets, weight: FloatArray, seed: int) -> list
     codes = targets.codes
     if len(targets.classes) == 1:
         return []  # its probability is one
-    if isinstance(cv, Integral):
-        splits = _dealt(int(cv), codes, np.flatnonzero(weight > 0), np.random.default_rng(seed))
-    else:
-        splits = check_cv(cv, codes, classifier=True).split(np.zeros((len(codes), 1)), codes)
     folds = []
-    for train, held_out in splits:
-        train, held_out = (np.asarray(part)[weight[part] > 0] for part in (train, held_out))
+    for train, held_out in splits(cv, codes, weight, seed):
         held_out = held_out[np.isin(codes[held_out], codes[train])]
         if len(held_out) and len(np.unique(codes[train])) > 1:
             folds.append(Fold(train, held_out))
@@ -84,6 +79,16 @@ def make_folds(cv: Any, targets: Targets, weight: FloatArray, seed: int) -> list
             "from; give more samples of some class, or leave probability=False"
         )
     return folds
+
+
+def splits(cv: Any, codes: Codes, weight: FloatArray, seed: int) -> Iterator[Fold]:
+    """What ``cv`` says, without samples of weight zero; samples are stratified by ``codes``."""
+    if isinstance(cv, Integral):
+        found = _dealt(int(cv), codes, np.flatnonzero(weight > 0), np.random.default_rng(seed))
+    else:
+        found = check_cv(cv, codes, classifier=True).split(np.zeros((len(codes), 1)), codes)
+    for train, held_out in found:
+        yield Fold(*(np.asarray(part)[weight[part] > 0] for part in (train, held_out)))
 
 
 def _dealt(n_folds: int, codes: Codes, used: Codes, rng: np.random.Generator) -> Iterator[tuple[Codes, Codes]]:

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from sklearn.utils import check_array
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from nhsvm.errors import DataError, OptionError
+from nhsvm.errors import DataError, LabelError, OptionError
 from nhsvm.estimators._targets import Targets
 from nhsvm.hierarchy import Hierarchy
 from nhsvm.hierarchy.graph import FloatArray
@@ -56,6 +56,12 @@ def _first_not_finite(X: Any) -> str:
         row = np.flatnonzero(~np.isfinite(found).all(axis=1))[0]
         column = np.flatnonzero(~np.isfinite(found[row]))[0]
     return f"row {row}, column {column if names is None else repr(list(names)[column])}"
+
+
+def same_length(n_samples: int, n_labels: int) -> None:
+    """Raise unless X and y have the same number of samples."""
+    if n_samples != n_labels:
+        raise LabelError(f"inconsistent numbers of samples: X has {n_samples} rows, but y has {n_labels} labels")
 
 
 def checked_weights(sample_weight: Any, n_samples: int) -> FloatArray:

@@ -11,10 +11,12 @@ from joblib import effective_n_jobs
 from sklearn.utils import check_random_state
 
 from nhsvm.errors import OptionError
+from nhsvm.estimators._measures import MEASURES
 from nhsvm.hierarchy import Hierarchy
 
 MARGINS = ("loss", "normalized")
-ORACLES = ("auto", "single_label")
+SET_ORACLES = ("auto", "tree_multilabel", "dag_multilabel", "lp")
+ORACLES = (*SET_ORACLES, "single_label")
 
 
 def check_options(estimator: Any) -> None:
@@ -24,8 +26,11 @@ def check_options(estimator: Any) -> None:
         raise OptionError(f"hierarchy must be a Hierarchy or None, not a {type(hierarchy).__name__}")
     for name in ("C", "tol", "intercept_scaling"):
         _positive(estimator, name)
-    for name in ("fit_intercept", "warm_start", "probability"):
+    for name in ("fit_intercept", "warm_start", "probability", "allow_empty"):
         _yes_or_no(estimator, name)
+    if not is_number(estimator.leaf_offset) or not abs(estimator.leaf_offset) < np.inf:
+        raise OptionError(f"leaf_offset must be a finite number, not {estimator.leaf_offset!r}")
+    _check_offsets(estimator.offsets)
     _whole(estimator.max_iter, "max_iter", 1)
     _whole(estimator.verbose, "verbose", 0)
     if estimator.n_jobs is not None and (not _is_whole(estimator.n_jobs) or estimator.n_jobs == 0):
@@ -62,6 +67,36 @@ def _check_solver(estimator: Any) -> None:
         raise OptionError(f"solver must be one of {list(SOLVERS)} or an instance, not {solver!r}")
     if estimator.warm_start and streams(estimator):
         raise OptionError("warm_start goes with solver='dual'; solver='sgd' has partial_fit instead")
+
+
+def _check_offsets(offsets: Any) -> None:
+    if offsets is not None and not callable(offsets) and not (isinstance(offsets, str) and offsets in MEASURES):
+        raise OptionError(f"offsets must be None, one of {list(MEASURES)} or a function, not {offsets!r}")
+
+
+def why_no_sets(estimator: Any) -> str | None:
+    """Why an estimator with these options cannot learn from label sets; None if it can."""
+    if streams(estimator):
+        return f"label sets need solver='dual', not {estimator.solver!r}"
+    if estimator.class_weight is not None:
+        return (
+            "class_weight is for one label a sample: a label set has no class to take a weight from; use "
+            "sample_weight, or offsets=... for labels that are found too rarely"
+        )
+    if getattr(estimator, "margin", "loss") == "normalized":
+        return "margin='normalized' (Eq. 13) is for one label a sample; leave margin='loss' for label sets"
+    if estimator.oracle not in SET_ORACLES:
+        return f"oracle={estimator.oracle!r} is for one label a sample; label sets have {list(SET_ORACLES)}"
+    return None
+
+
+def check_single(estimator: Any) -> None:
+    """Raise an OptionError for options that have no meaning for one label a sample."""
+    if estimator.oracle not in ("auto", "single_label"):
+        raise OptionError(f"oracle={estimator.oracle!r} is for label sets, but y has one label a sample")
+    if estimator.leaf_offset != 0 or estimator.offsets is not None:
+        name = "offsets" if estimator.offsets is not None else "leaf_offset"
+        raise OptionError(f"{name} is for label sets, but y has one label a sample, where only differences count")
 
 
 def _check_cv(estimator: Any) -> None:

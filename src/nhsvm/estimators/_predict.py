@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
 from nhsvm.columns import Columns
 from nhsvm.errors import OptionError
-from nhsvm.estimators._data import checked, precise_enough
-from nhsvm.estimators._options import n_threads
+from nhsvm.estimators._chunks import Learned, in_chunks
+from nhsvm.estimators._data import checked, checked_weights, same_length
+from nhsvm.estimators._sets import Sets
+from nhsvm.estimators._targets import as_labels
 from nhsvm.hierarchy.graph import IntArray
-
-_SCORES = 2**18  # numbers in the scores of one chunk of samples
 
 Floats = npt.NDArray[Any]
 
 
-class Prediction:
+class Prediction(Sets):
     """Prediction with stored weights; a mixin.
 
     Attributes
@@ -39,7 +38,6 @@ class Prediction:
     _bias: float
     _columns: Columns
     _class_leaves: IntArray
-    classes_: Floats
     n_jobs: int | None
 
     @property
@@ -64,17 +62,35 @@ class Prediction:
 
     @property
     def _n_nodes(self) -> int:
-        return int(self.hierarchy_.n_nodes)  # type: ignore[attr-defined]
+        return self.hierarchy_.n_nodes
 
     def decision_function(self, X: Any) -> Floats:
-        """Scores of the classes, γ(x, l) of Eq. 1: (n_samples, n_classes), or for two classes (n_samples,)."""
+        """Scores of the classes.
+
+        One label a sample: γ(x, l) of Eq. 1, of shape (n_samples, n_classes), or for two classes (n_samples,).
+
+        Label sets: what a label, with what is above it, adds to the score of the predicted set when all others stay as
+        they are, (n_samples, n_classes). So it is positive for the labels that are predicted and negative for the
+        others, unless a label is there only because a set must not be empty.
+        """
+        check_is_fitted(self)
+        if self._sets is not None:
+            return self._gains(X)[0]
         scores = self._class_scores(X)
         return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
 
-    def predict(self, X: Any) -> Floats:
-        """The class with the highest score of every sample."""
+    def predict(self, X: Any) -> Any:
+        """The label, or label set, with the highest score of every sample.
+
+        Label sets come in the form they were given to :meth:`fit` in: an array of lists, tuples, sets or frozensets, or
+        an indicator, dense or sparse, with the columns of ``classes_``. Each is the best of all label sets, found
+        exactly; an empty one only with ``allow_empty=True``.
+        """
         from nhsvm.oracles.single_label import best_leaves
 
+        check_is_fitted(self)
+        if self._sets is not None:
+            return self._predict_sets(X)
         X = self._checked(X)
         best = np.empty(X.shape[0], dtype=np.int32)
         self._in_chunks(X, lambda part, scores: best_leaves(self._columns, scores, best[part]))
@@ -83,15 +99,37 @@ class Prediction:
     def predict_topk(self, X: Any, k: int = 5) -> Floats:
         """The k classes with the highest scores, best first: (n_samples, k), or all classes if there are fewer.
 
+        Of label sets, the labels that are predicted come first, then the others, both by :meth:`decision_function`.
         Equal scores are in the order of ``classes_``.
         """
         if not isinstance(k, (int, np.integer)) or isinstance(k, bool) or not k >= 1:
             raise OptionError(f"k must be a whole number of at least 1, not {k!r}")
-        scores = self._class_scores(X)
-        return self.classes_[np.argsort(-scores, axis=1, kind="stable")[:, :k]]
+        check_is_fitted(self)
+        if self._sets is None:
+            order = np.argsort(-self._class_scores(X), axis=1, kind="stable")
+        else:
+            gains, inside = self._gains(X)
+            order = np.lexsort((-gains, ~inside), axis=1)
+        return self.classes_[order[:, :k]]
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Share of samples with the right label, or with exactly the right set of labels.
+
+        Labels may be of any type, such as tuples. A label that training has not seen is never right. For label sets
+        this is scikit-learn's subset accuracy, 0 for a set that lacks one label of ten;
+        :func:`nhsvm.metrics.example_jaccard` and others are less strict.
+        """
+        check_is_fitted(self)
+        if self._sets is not None:
+            right = self._right_sets(X, y)
+        else:
+            found, labels = self.predict(X).astype(object), as_labels(y).astype(object)
+            same_length(len(found), len(labels))
+            right = np.fromiter((a == b for a, b in zip(found, labels, strict=True)), dtype=bool, count=len(found))
+        return float(np.average(right, weights=checked_weights(sample_weight, len(right))))
 
     def node_scores(self, X: Any) -> Floats:
-        """U_n·x of every node of ``hierarchy_``: (n_samples, n_nodes)."""
+        """U_n·x of every node of ``hierarchy_``: (n_samples, n_nodes), without ``leaf_offset`` and ``offsets_``."""
         X = self._checked(X)
         out = np.zeros((X.shape[0], self._n_nodes), dtype=self._values.dtype)
 
@@ -113,33 +151,6 @@ class Prediction:
         check_is_fitted(self)
         return checked(self, X)
 
-    def _in_chunks(self, X: Any, use: Callable[[slice, Floats], None]) -> None:
+    def _in_chunks(self, X: Any, use: Callable[[slice, Floats], None], width: int | None = None) -> None:
         """Column scores of all samples, some at a time, on all threads."""
-        from nhsvm.solvers._dense import DenseWeights
-        from nhsvm.solvers._problem import Weights, prepare
-        from nhsvm.solvers._sparse import SparseWeights
-        from nhsvm.solvers._threads import Team
-
-        n = X.shape[0]
-        dtype = self._values.dtype if precise_enough(X, self._bias) else np.dtype(np.float64)
-        weights: Weights
-        if sp.issparse(X):
-            values = self._values if self._by_feature else np.ascontiguousarray(self._values.T)
-            weights = SparseWeights(prepare(X), values, self._bias)
-        else:
-            weights = DenseWeights(X, self._values.T if self._by_feature else self._values, self._bias)
-        step = max(16, _SCORES // max(1, self._columns.n_columns))
-
-        def work(lo: int, hi: int) -> None:
-            for rows in _steps(lo, hi, step):
-                scores = np.empty((rows.stop - rows.start, self._columns.n_columns), dtype=dtype)
-                weights.scores(np.arange(rows.start, rows.stop), scores)
-                use(rows, scores)
-
-        # BLAS has threads of its own, and its bits may depend on the shape of what it is given
-        with Team(n_threads(self.n_jobs) if sp.issparse(X) else 1) as team:
-            team.split(n, work)
-
-
-def _steps(lo: int, hi: int, step: int) -> Iterator[slice]:
-    return (slice(k, min(hi, k + step)) for k in range(lo, hi, step))
+        in_chunks(X, Learned(self._values, self._by_feature, self._bias), use, self.n_jobs, width)

@@ -44,25 +44,39 @@ class Probability:
 
     @available_if(_asked)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Floats:
-        """Probabilities of the classes, softmax of scores over ``temperature_``: (n_samples, n_classes).
+        """Probabilities of the classes: (n_samples, n_classes). Needs ``probability=True``.
 
-        Needs ``probability=True``.
+        For one label a sample, softmax of the scores over ``temperature_``. For label sets, where they do not add up to
+        one, those of :meth:`node_proba`.
         """
+        if self._has_sets():
+            own: Floats = self.hierarchy_.graph.leaves[self._class_leaves]  # type: ignore[attr-defined]
+            nodes: Floats = self.node_proba(X)
+            return nodes[:, own]
         found: Floats = softmax(self._logits(X), axis=1)
         return found
 
     @available_if(_asked)  # type: ignore[untyped-decorator]
     def predict_log_proba(self, X: Any) -> Floats:
         """Logarithms of :meth:`predict_proba`."""
+        if self._has_sets():
+            classes: Floats = self.predict_proba(X)
+            return np.log(classes)
         found: Floats = log_softmax(self._logits(X), axis=1)
         return found
 
     @available_if(_asked)  # type: ignore[untyped-decorator]
     def node_proba(self, X: Any) -> Floats:
-        """Probabilities of the nodes of ``hierarchy_``: the sum over the classes at or below (n_samples, n_nodes).
+        """Probabilities of the nodes of ``hierarchy_``: (n_samples, n_nodes). Needs ``probability=True``.
 
-        Needs ``probability=True``.
+        For one label a sample, the sum over the classes at or below. For label sets, a logistic curve for every node of
+        the most that a class at or below it adds to the best set, learned from held-out folds; no node is more probable
+        than what is above it.
         """
+        if self._has_sets():
+            self._must_have("_curves")
+            nodes: Floats = self._set_proba(X)  # type: ignore[attr-defined]
+            return nodes
         return self._sum_up(self.predict_proba(X))
 
     @available_if(_asked)  # type: ignore[untyped-decorator]
@@ -83,6 +97,8 @@ class Probability:
         array of n_samples labels
             Nodes of ``hierarchy_``; None where no node passes, which happens only if it has several roots.
         """
+        if self._has_sets():
+            raise OptionError("predict_partial is for one label a sample; for label sets take the nodes of node_proba")
         if not is_number(threshold) or not 0 < threshold <= 1:
             raise OptionError(f"threshold must be above 0 and at most 1, not {threshold!r}")
         proba = self.predict_proba(X)
@@ -102,10 +118,17 @@ class Probability:
         leaves[:, self._class_leaves] = proba  # type: ignore[attr-defined]
         return np.ascontiguousarray((self.hierarchy_.graph.leaf_matrix().T @ leaves.T).T)
 
-    def _logits(self, X: Any) -> Floats:
+    def _has_sets(self) -> bool:
+        """Whether this is a model of label sets."""
         check_is_fitted(self)
-        if not hasattr(self, "temperature_"):
+        return self._sets is not None  # type: ignore[attr-defined]
+
+    def _must_have(self, learned: str) -> None:
+        if not hasattr(self, learned):
             raise NotFittedError("this model was fitted without probabilities; fit it again with probability=True")
+
+    def _logits(self, X: Any) -> Floats:
+        self._must_have("temperature_")
         scores: Floats = self._class_scores(X).astype(np.float64)  # type: ignore[attr-defined]
         scores /= self.temperature_
         return scores

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from nhsvm.columns import Columns, make_columns
+from nhsvm.estimators._curves import Curves
+from nhsvm.estimators._sets import SetModel
 from nhsvm.hierarchy.graph import IntArray
 
 
@@ -31,8 +33,14 @@ class Stored:
             "history": self.history_,
             "n_iter": self.n_iter_,
             "temperature": getattr(self, "temperature_", None),
+            "sets": None if self._sets is None else self._sets._asdict(),
         }
-        return state, {"values": self._values, "node_weights": self.node_weights_, "class_leaves": self._class_leaves}
+        arrays = {"values": self._values, "node_weights": self.node_weights_, "class_leaves": self._class_leaves}
+        if hasattr(self, "offsets_"):
+            arrays["offsets"] = self.offsets_
+        if hasattr(self, "_curves"):
+            arrays["curves"] = np.stack(self._curves)
+        return state, arrays
 
     def _restore(self: Any, state: dict[str, Any], arrays: dict[str, Any]) -> None:
         self.n_features_in_ = int(state["n_features_in"])
@@ -45,6 +53,16 @@ class Stored:
             self.temperature_ = float(state["temperature"])
             if not 0 < self.temperature_ < np.inf:
                 raise ValueError(f"a temperature of {self.temperature_}")
+        self._sets = None if state.get("sets") is None else SetModel(**state["sets"]).checked()
+        if "offsets" in arrays:
+            self.offsets_ = arrays["offsets"]
+            fits = self.offsets_.shape == (self.hierarchy_.n_nodes,) and self.offsets_.dtype == np.float64
+            if self._sets is None or not fits:
+                raise ValueError("the offsets of nodes do not fit the model")
+        if "curves" in arrays:
+            self._curves = Curves(*arrays["curves"])
+            if self._sets is None or arrays["curves"].shape != (2, self.hierarchy_.n_nodes):
+                raise ValueError("the curves of probabilities do not fit the model")
         if self.node_weights_.shape != (self.hierarchy_.n_nodes,):
             raise ValueError("the weights of nodes do not fit the hierarchy")
         columns = make_columns(self.hierarchy_.graph, self.node_weights_)
@@ -56,7 +74,7 @@ class Stored:
         shape = (self.n_features_in_ + 1, columns.n_columns)
         if self._values.shape != (shape if self._by_feature else shape[::-1]):
             raise ValueError(f"weights of shape {self._values.shape} do not fit {shape}")
-        self._planes = self._stream = self._fitted_leaves = self._fitted_costs = None
+        self._planes = self._stream = self._fitted_truth = self._fitted_costs = None
 
 
 def by_class(columns: Columns, class_leaves: IntArray) -> Columns:

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from sklearn.utils.metaestimators import available_if
 
 from nhsvm.errors import LabelError, OptionError
-from nhsvm.estimators._options import check_options, streams
+from nhsvm.estimators._options import check_options, check_single, streams
 from nhsvm.estimators._rollback import unchanged_on_error
 from nhsvm.estimators._targets import Targets, as_labels, encode, unique, within
 
@@ -43,6 +43,7 @@ class Stream:
         self
         """
         check_options(self)
+        check_single(self)
         if self.probability or (isinstance(self.class_weight, str) and self.class_weight == "balanced"):
             raise OptionError(
                 "partial_fit sees a part of the data at a time, so it has neither probability=True nor "

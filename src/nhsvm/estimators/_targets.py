@@ -14,6 +14,7 @@ from nhsvm.errors import LabelError, UnknownLabelError
 from nhsvm.hierarchy import Hierarchy, LabelSpace
 from nhsvm.hierarchy.graph import IntArray
 
+_SETS = "label sets, where one label a sample is needed: fit learns from label sets, with solver='dual'"
 Labels = npt.NDArray[Any]
 Codes = npt.NDArray[np.int64]
 
@@ -38,6 +39,10 @@ class Targets:
     classes: Labels
     class_leaves: IntArray
     codes: Codes
+
+    @property
+    def n_samples(self) -> int:
+        return len(self.codes)
 
     @property
     def leaves(self) -> IntArray:
@@ -66,7 +71,7 @@ def encode(y: Any, hierarchy: Hierarchy | None, classes: Any = None) -> Targets:
     else:
         space = _space(hierarchy, distinct.tolist())
         if space.multilabel:
-            raise LabelError("label sets are not supported yet: give one label a sample")
+            raise LabelError(_SETS)
         space = LabelSpace(space.hierarchy.subset(distinct.tolist()))
     positions = np.asarray(space.encode(distinct.tolist()), dtype=np.int32)
     return Targets(space.hierarchy, distinct, positions, codes)
@@ -91,7 +96,7 @@ def as_labels(y: Any) -> Labels:
         raise LabelError("requires y to be passed, but the target y is None: give one label a sample")
     if isinstance(y, (list, tuple)):
         if any(isinstance(label, (list, set)) for label in y):
-            raise LabelError("label sets are not supported yet: give one label a sample")
+            raise LabelError(_SETS)
         text = [isinstance(label, (str, bytes)) for label in y]
         if any(isinstance(label, (tuple, frozenset)) for label in y) or (any(text) and not all(text)):
             objects = np.empty(len(y), dtype=object)

@@ -13,7 +13,7 @@ class FlatSVM(HierarchicalSVM):
     """The multiclass SVM of Crammer and Singer, which knows the hierarchy only through its loss.
 
     min ½ Σ_l ‖U_l‖² + Σ_i C_i max_l [Δ(l, y_i) + U_l·x_i − U_{y_i}·x_i]: weights on the leaves only (α = 1 there, 0
-    elsewhere).
+    elsewhere). From label sets it learns one hinge SVM a label, which compete only where a set must not be empty.
 
     Parameters
     ----------
@@ -21,13 +21,15 @@ class FlatSVM(HierarchicalSVM):
         None is the flat hierarchy over the labels seen.
     C : float
         Cost of errors; the paper's λ is 1/(2C).
-    loss : {"auto", "zero_one", "hamming", "normalized"}, class or Loss
-        The structural error Δ; "auto" is "zero_one".
+    loss : {"auto", "zero_one", "hamming", "normalized", "leaf_hamming"}, class or Loss
+        The structural error Δ; "auto" is "zero_one"; of label
+        sets always "leaf_hamming", and "hamming" is the other one they can have.
     solver : {"dual", "sgd"} or instance
         ``"dual"`` is exact and proves it; ``"sgd"`` is the paper's stochastic method, with ``partial_fit``. An
         instance, such as ``nhsvm.solvers.Sgd(step="sqrt")``, has its own tol, max_iter, threads, seed and callback.
-    oracle : {"auto", "single_label"}
-        How the most violating label is found.
+    oracle : {"auto", "single_label", "tree_multilabel", "dag_multilabel", "lp"}
+        How the most violating label, or label set, is found in training. "auto" tries all labels; of label sets it
+        takes the dynamic programme on trees and the search with bounds elsewhere. "lp" is the paper's way, in HiGHS.
     fit_intercept : bool
         Add a constant feature, which is regularised like the others.
     intercept_scaling : float
@@ -35,10 +37,20 @@ class FlatSVM(HierarchicalSVM):
     class_weight : dict, "balanced" or None
         Factors of C by class; "balanced" makes every class count the same.
     probability : bool
-        Learn a temperature for ``predict_proba``, ``node_proba`` and ``predict_partial`` from held-out folds, which
-        takes ``cv`` more fits. Without it, these methods do not exist.
+        Learn probabilities for ``predict_proba``, ``node_proba`` and ``predict_partial`` from held-out folds, which
+        takes ``cv`` more fits: a temperature for one label a sample, a curve for every node for label sets. Without it,
+        these methods do not exist.
     cv : int, splitter or iterable of (train, test)
-        The folds. A number deals the samples of every class in turn; the only sample of a class is never held out.
+        The folds. A number deals the samples of every class in turn; the only sample of a class is never held out. The
+        class of a label set is the rarest of its labels.
+    allow_empty : bool
+        Accept samples without a label, and predict empty sets where these are best. For label sets.
+    leaf_offset : float
+        Added to the score of every leaf, in training and prediction. For label sets. With −1 a label that is wrong for
+        a sample starts out exactly at its margin, and weights stay sparse.
+    offsets : str, callable or None
+        For label sets: a measure, such as "example_jaccard", "f1_micro" or "hierarchical_f1", to tune ``offsets_`` for,
+        on held-out folds, which takes ``cv`` more fits; or a function of (hierarchy, y_true, y_pred).
     tol : float
         Stop when (primal − dual) / primal is proved to be at most this. From 1e-4 up, weights are single precision.
     max_iter : int
@@ -57,7 +69,7 @@ class FlatSVM(HierarchicalSVM):
     Attributes
     ----------
     classes_ : array of n_classes
-        The labels seen, sorted.
+        The labels seen, sorted; the columns of an indicator as they stand.
     hierarchy_ : Hierarchy
         Restricted to these labels.
     node_weights_ : array of n_nodes
@@ -71,6 +83,8 @@ class FlatSVM(HierarchicalSVM):
         which says whether its values are exact or estimates made on the way.
     temperature_ : float
         T of P(l|x) = softmax(score / T); only with ``probability=True``.
+    offsets_ : array of n_nodes
+        Added to the scores of nodes when label sets are predicted; only with ``offsets``.
 
     Examples
     --------
@@ -101,6 +115,9 @@ class FlatSVM(HierarchicalSVM):
         class_weight: Any = None,
         probability: bool = False,
         cv: Any = 5,
+        allow_empty: bool = False,
+        leaf_offset: float = 0.0,
+        offsets: Any = None,
         tol: float = 1e-3,
         max_iter: int = 1000,
         n_jobs: int | None = None,
@@ -119,6 +136,9 @@ class FlatSVM(HierarchicalSVM):
         self.class_weight = class_weight
         self.probability = probability
         self.cv = cv
+        self.allow_empty = allow_empty
+        self.leaf_offset = leaf_offset
+        self.offsets = offsets
         self.tol = tol
         self.max_iter = max_iter
         self.n_jobs = n_jobs

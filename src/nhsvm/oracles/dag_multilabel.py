@@ -16,6 +16,7 @@ from nhsvm.oracles._dag_search import Search
 from nhsvm.oracles._dag_single import best_leaf
 
 _LARGEST = 1e280  # of Σ|r|; some multiples of it have to be finite
+_QUICKER = (0, 50_000)  # budgets
 
 
 class DagMultilabel:
@@ -84,6 +85,10 @@ class DagMultilabel:
         self.precision = float(precision)
         self.exact = exact
         self._plan = make_plan(graph, allow_empty)
+
+    def quicker(self) -> tuple[DagMultilabel, ...]:
+        """Oracles that find less with less effort, the quickest first: for training, where a proof is seldom needed."""
+        return tuple(DagMultilabel(self.graph, allow_empty=self.allow_empty, budget=budget) for budget in _QUICKER)
 
     def solve(self, rewards: FloatArray, chosen: npt.NDArray[np.uint8], value: FloatArray, bound: FloatArray) -> None:
         """The best label set found for every sample, and a bound on what any could be worth.

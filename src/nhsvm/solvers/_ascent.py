@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import partial
 from time import perf_counter
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -19,6 +19,13 @@ from nhsvm.solvers._updates import Updates
 _BATCH = 256
 SWEEPS = 5  # over the samples of a batch
 _IDLE = 10  # passes without progress after which single precision is given up
+
+
+class Norms(NamedTuple):
+    """‖U_n‖² of every column as the dual variables make it, and as the weights are stored."""
+
+    exact: FloatArray
+    stored: FloatArray
 
 
 class Options(Protocol):
@@ -46,7 +53,17 @@ class Ascent(ABC):
         The dual variables, with ``n_planes``.
     costs : array of n_samples
     team : Team
+
+    Attributes
+    ----------
+    norms : Norms
+        Of the last certificate.
+    shipped : array of n_columns, optional
+        Weights α, if they are learned.
     """
+
+    norms: Norms
+    shipped: FloatArray | None = None
 
     def __init__(self, options: Options, weights: Weights, state: Any, costs: FloatArray, team: Team) -> None:
         self.options, self.weights, self.state, self.costs, self.team = options, weights, state, costs, team

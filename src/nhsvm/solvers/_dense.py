@@ -68,6 +68,15 @@ class DenseWeights(CachedPasses):
         """The same in double precision; weights start at zero."""
         return DenseWeights.zeros(self.X, self.n_columns, self.bias, np.float64)
 
+    def column_norms(self) -> FloatArray:
+        """‖U_n‖² of every column."""
+        squares: FloatArray = np.einsum("ij,ij->i", self.values, self.values, dtype=np.float64)
+        return squares
+
+    def rescale(self, factors: FloatArray) -> None:
+        """Multiply U_n of every column by a factor."""
+        self.values *= factors.astype(self.values.dtype)[:, None]
+
     def scores(self, rows: npt.NDArray[np.int64], out: npt.NDArray[Any]) -> None:
         """``out[t] = U x`` for the samples ``rows``; summed in the precision of ``out``, or of X if that is higher."""
         dtype = np.promote_types(self.X.dtype, out.dtype)  # to turn the weights into it is less work than X

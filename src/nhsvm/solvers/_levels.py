@@ -186,6 +186,7 @@ class Levels:
 class LevelSteps(Steps):
     """Steps of a sample's levels and masses."""
 
+    tells = False
     layout: Shelves
 
     def __init__(

@@ -18,9 +18,9 @@ import scipy.sparse as sp
 
 from nhsvm.columns import Columns
 from nhsvm.errors import OptionError
-from nhsvm.hierarchy.graph import FloatArray, Ragged
+from nhsvm.hierarchy.graph import FloatArray, Graph, Ragged
 from nhsvm.objective import Certificate, dual, penalty, primal
-from nhsvm.solvers._ascent import SWEEPS, Ascent, Options
+from nhsvm.solvers._ascent import SWEEPS, Ascent, Norms, Options
 from nhsvm.solvers._dense import DenseWeights
 from nhsvm.solvers._levels import Levels
 from nhsvm.solvers._marginals import Marginals
@@ -31,13 +31,14 @@ from nhsvm.solvers._threads import Team
 from nhsvm.solvers._updates import Updates
 
 _SCORES = 2**18  # scores (samples × nodes) in one chunk of a certificate
+_ALL_SCORES = 2**23  # the same for a batch of a search
 _ORACLE = 100  # time of a DAG's oracle, in units of reading the weights of all columns once
 _OVERHEAD = 100  # time that a batch spends on a sample beside its columns, in units of one column
 _CACHED = 50  # passes over the cells in use between two that ask the oracle, at most
 _FOCUS = 5  # passes over the samples with most of the gap, between two over all
 _LOOSE = 0.2  # of the tolerance: by how much bounds may make the gap look larger
 _PARTS = 10  # in which samples are looked at more closely, until the gap is known to be too large
-_SLOW = 0.02  # of the gap: a pass that gains less is the last
+_SLOW = 0.005  # of the gap: a pass that gains less is the last
 _FEW = 64  # samples of a batch in such a pass
 _SWEEPS = 2  # over them
 
@@ -80,6 +81,8 @@ class SetProblem:
     quicker : tuple of SetOracle
         Oracles that take less time and find less, the quickest first. It finds label sets on the way; for certificates
         each next one is asked only about samples for which the last was not good enough.
+    graph : Graph, optional
+        The hierarchy, for solvers that learn α.
     """
 
     X: Any
@@ -94,6 +97,7 @@ class SetProblem:
     dtype: npt.DTypeLike | None = None
     offset: FloatArray | None = None
     quicker: tuple[SetOracle, ...] = ()
+    graph: Graph | None = None
 
     def __post_init__(self) -> None:
         last = self.columns.paths.indptr[1:] - 1
@@ -193,6 +197,11 @@ class SetAscent(Ascent):
         else:
             self.batch_pass()
 
+    @property
+    def aim(self) -> float:
+        """The gap to go for: less than is asked for if estimates have turned out too small."""
+        return self.options.tol / max(1.0, self.ratio)
+
     def _cached_is_cheap(self) -> bool:
         """Whether reading the columns of nodes in use is much less work than reading all, and asking the oracle."""
         if not self.history:  # the first label sets of all samples would be the same
@@ -201,20 +210,26 @@ class SetAscent(Ascent):
         return self.weights.apart() * self.state.n_planes < self.problem.n_samples * read
 
     def search_pass(self) -> None:
-        """Label sets for every sample, with the weights as they are; then passes over the cells in use."""
+        """Label sets for every sample, with the weights as they are; then passes over the variables in use."""
         dual_value = self.certificate.dual
         samples = np.flatnonzero(self.costs > 0)
-        found = self.propose(samples, 0.0)
-        slack, wrong = self.met(samples, found)
-        self.estimate(dual_value, slack, wrong)
+        slack, parts = 0.0, []
+        size = max(_FEW, _ALL_SCORES // self.weights.n_columns)
+        for lo in range(0, len(samples), size):
+            some = samples[lo : lo + size]
+            found = self.propose(some, 0.0)
+            slack += self.met(some, found)[0]
+            parts.append(found.layout)
+        self.estimate(dual_value, slack, np.nan)
         primal_value, dual_value = self.certificate
         gap = primal_value - dual_value
-        if gap > self.options.tol * primal_value:
-            self.certificate = Certificate(primal_value, dual_value + self.cached_passes(samples, found.layout, gap))
+        if gap > self.aim * primal_value:
+            layout = parts[0]._make(np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+            self.certificate = Certificate(primal_value, dual_value + self.cached_passes(samples, layout, gap))
 
     def cached_passes(self, samples: np.ndarray, layout: Any, gap: float) -> float:
         """Passes over the cells in use, until these are near their best; returns the gain of the dual."""
-        target = self.options.tol * self.certificate.primal
+        target = self.aim * self.certificate.primal
         tolerance = 0.1 * max(target, 0.3 * gap) / float(self.costs.sum())
         steps = self.steps(samples, layout)
         base = self.problem.loss_weights[layout.column] * (1.0 - 2.0 * layout.own)
@@ -225,7 +240,7 @@ class SetAscent(Ascent):
             gaps, gain = self.cached_pass(steps, samples, order, base, tolerance)
             gained += gain
             left = gaps.sum()
-            if left <= max(0.8 * target, 0.15 * gap) or gain <= _SLOW * gap:
+            if (steps.tells and left <= max(0.8 * target, 0.15 * gap)) or gain <= _SLOW * gap:
                 break
             order = order[gaps > 0.5 * gaps.mean()]  # most of the gap is in few samples
             for _ in range(_FOCUS):
@@ -290,6 +305,7 @@ class SetAscent(Ascent):
     def measured(self) -> tuple[Certificate, int]:
         alpha = self.problem.columns.alpha
         exact, stored = self.weights.rebuild(self.state.coefficients(self.costs, alpha), self.team)
+        self.norms = Norms(exact, stored)
         lower = dual(penalty(exact, alpha), self.mass())
         slack, wrong = self._slacks(penalty(stored, alpha), lower)
         return Certificate(primal(penalty(stored, alpha), slack, self.costs), lower), int(wrong.sum())

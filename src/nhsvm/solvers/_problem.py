@@ -11,7 +11,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from nhsvm.columns import Columns
-from nhsvm.hierarchy.graph import FloatArray, IntArray, PtrArray
+from nhsvm.hierarchy.graph import FloatArray, Graph, IntArray, PtrArray
 from nhsvm.objective import Certificate
 from nhsvm.solvers._dense import DenseWeights
 from nhsvm.solvers._sparse import SparseWeights, csr
@@ -61,6 +61,8 @@ class Problem:
         Value of the constant feature, 0 for none.
     dtype : dtype, optional
         Precision of the weights; that of X by default.
+    graph : Graph, optional
+        The hierarchy, for solvers that learn α.
     """
 
     X: Any
@@ -70,6 +72,7 @@ class Problem:
     oracle: Oracle
     bias: float = 1.0
     dtype: npt.DTypeLike | None = None
+    graph: Graph | None = None
 
     @property
     def n_samples(self) -> int:
@@ -96,6 +99,8 @@ class Solution:
     converged, interrupted : bool
     planes : Planes, Marginals or None
         Dual variables, for a warm start.
+    alpha : array of n_columns, optional
+        Weights α of the columns, if the solver has learned them.
     """
 
     weights: Weights
@@ -104,6 +109,7 @@ class Solution:
     converged: bool = False
     interrupted: bool = False
     planes: Any = None
+    alpha: FloatArray | None = None
 
 
 def prepare(X: Any, dtype: npt.DTypeLike | None = None) -> Any:

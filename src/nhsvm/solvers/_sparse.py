@@ -74,6 +74,19 @@ class SparseWeights(CachedPasses):
         X = csr(self.data, self.indices, self.indptr, (self.n_samples, self.n_features))
         return SparseWeights.zeros(X, self.n_columns, self.bias, np.float64)
 
+    def column_norms(self) -> FloatArray:
+        """‖U_n‖² of every column."""
+        total = np.zeros(self.n_columns)
+        step = max(1, _BLOCK // max(1, self.n_columns))
+        for lo in range(0, len(self.values), step):
+            part = self.values[lo : lo + step].astype(np.float64)
+            total += np.einsum("ij,ij->j", part, part)
+        return total
+
+    def rescale(self, factors: FloatArray) -> None:
+        """Multiply U_n of every column by a factor."""
+        self.values *= factors.astype(self.values.dtype)
+
     def scores(self, rows: npt.NDArray[np.int64], out: npt.NDArray[Any]) -> None:
         """``out[t] = U x`` for the samples ``rows``; summed in the precision of ``out``."""
         _scores_kernel(rows, self.indptr, self.indices, self.data, self.values, self.bias, out)

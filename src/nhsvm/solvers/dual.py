@@ -26,7 +26,7 @@ import numpy as np
 from nhsvm.hierarchy.graph import FloatArray
 from nhsvm.objective import Certificate, dual, penalty, primal
 from nhsvm.oracles._proposals import Proposals
-from nhsvm.solvers._ascent import SWEEPS, Ascent
+from nhsvm.solvers._ascent import SWEEPS, Ascent, Norms
 from nhsvm.solvers._measure import measure
 from nhsvm.solvers._multilabel import SetAscent, SetProblem
 from nhsvm.solvers._planes import Batch, Planes
@@ -68,11 +68,7 @@ class Dual:
     def solve(self, problem: Problem | SetProblem, state: Any = None) -> Solution:
         """Solve from the given dual variables (``planes`` of a solution), which are changed, or from zero."""
         with Team(self.n_threads) as team:
-            ascent: Ascent
-            if isinstance(problem, SetProblem):
-                ascent = SetAscent(self, problem, state, team)
-            else:
-                ascent = _PlanesAscent(self, problem, state, team)
+            ascent = self._ascent(problem, state, team)
             interrupted = False
             try:
                 ascent.run()
@@ -80,10 +76,19 @@ class Dual:
                 interrupted = True
             if interrupted or not ascent.certified:
                 ascent.certify()
-        return Solution(ascent.weights, ascent.certificate, ascent.history, ascent.converged, interrupted, ascent.state)
+        return Solution(
+            ascent.weights, ascent.certificate, ascent.history, ascent.converged, interrupted, ascent.state,
+            ascent.shipped,
+        )  # fmt: skip
+
+    def _ascent(self, problem: Problem | SetProblem, state: Any, team: Team) -> Ascent:
+        """One run, ready to begin."""
+        if isinstance(problem, SetProblem):
+            return SetAscent(self, problem, state, team)
+        return PlanesAscent(self, problem, state, team)
 
 
-class _PlanesAscent(Ascent):
+class PlanesAscent(Ascent):
     """Single labels: the dual variables are planes, and passes over those in use may be cheaper than over all."""
 
     state: Planes
@@ -192,6 +197,7 @@ class _PlanesAscent(Ascent):
     def measured(self) -> tuple[Certificate, int]:
         problem, columns = self.problem, self.problem.columns
         exact, stored = self.weights.rebuild(self.state.coefficients(problem.leaves, columns), self.team)
+        self.norms = Norms(exact, stored)
         slack, best = measure(problem, self.weights, self.team)
         certificate = Certificate(
             primal(penalty(stored, columns.alpha), slack, problem.costs),

@@ -1,0 +1,91 @@
+"""Scores of samples under stored weights, some samples at a time, on all threads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from nhsvm.estimators._data import precise_enough
+from nhsvm.estimators._options import n_threads
+
+_SCORES = 2**18  # numbers in the scores of one chunk of samples
+
+Floats = npt.NDArray[Any]
+
+
+class Learned(NamedTuple):
+    """U as it was learned.
+
+    Attributes
+    ----------
+    values : array
+        Feature-major with shape (n_features + 1, n_columns) if ``by_feature``, else (n_columns, n_features + 1).
+    by_feature : bool
+    bias : float
+        Value of the constant feature, whose weights are the last.
+    """
+
+    values: Floats
+    by_feature: bool
+    bias: float
+
+    @property
+    def n_columns(self) -> int:
+        return int(self.values.shape[1 if self.by_feature else 0])
+
+
+def in_chunks(
+    X: Any, learned: Learned, use: Callable[[slice, Floats], None], n_jobs: int | None, width: int | None = None
+) -> None:
+    """``use(rows, scores of the columns)`` for all samples, some at a time, on all threads.
+
+    Parameters
+    ----------
+    X : csr_array or array
+    learned : Learned
+    use : callable
+        What it does for a sample must not depend on the chunk that the sample is in.
+    n_jobs : int or None
+    width : int, optional
+        Numbers a sample that ``use`` needs room for, if more than there are columns.
+    """
+    from nhsvm.solvers._dense import DenseWeights
+    from nhsvm.solvers._problem import prepare
+    from nhsvm.solvers._sparse import SparseWeights
+    from nhsvm.solvers._threads import Team
+
+    values, by_feature, bias = learned
+    dtype = values.dtype if precise_enough(X, bias) else np.dtype(np.float64)
+    step = max(16, _SCORES // max(1, learned.n_columns, width or 0))
+
+    def scored(weights: SparseWeights | DenseWeights, rows: slice) -> Floats:
+        scores = np.empty((rows.stop - rows.start, learned.n_columns), dtype=dtype)
+        weights.scores(np.arange(rows.start, rows.stop), scores)
+        return scores
+
+    with Team(n_threads(n_jobs)) as team:
+        if sp.issparse(X):
+            sparse = SparseWeights(prepare(X), values if by_feature else np.ascontiguousarray(values.T), bias)
+
+            def work(lo: int, hi: int) -> None:
+                for rows in _steps(lo, hi, step):
+                    use(rows, scored(sparse, rows))
+
+            team.split(X.shape[0], work)
+            return
+        dense = DenseWeights(X, values.T if by_feature else values, bias)
+        for rows in _steps(0, X.shape[0], step):
+            # BLAS has threads of its own, and its bits may depend on the shape of what it is given
+            _share(team, use, rows.start, scored(dense, rows))
+
+
+def _share(team: Any, use: Callable[[slice, Floats], None], start: int, scores: Floats) -> None:
+    team.split(len(scores), lambda lo, hi: use(slice(start + lo, start + hi), scores[lo:hi]) if lo < hi else None)
+
+
+def _steps(lo: int, hi: int, step: int) -> Iterator[slice]:
+    return (slice(k, min(hi, k + step)) for k in range(lo, hi, step))

@@ -1,0 +1,106 @@
+"""Scores of samples with label sets under models that have not seen them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from nhsvm.errors import DataError
+from nhsvm.estimators._calibration import Fold, splits
+from nhsvm.estimators._chunks import Learned, in_chunks
+from nhsvm.estimators._label_sets import LabelSets
+from nhsvm.estimators._targets import Codes
+from nhsvm.hierarchy.graph import FloatArray
+
+_SCORES = 2**25  # held-out scores to keep: 134 MB in single precision
+Floats = npt.NDArray[Any]
+
+
+class HeldOutSets(NamedTuple):
+    """Held-out samples: scores of the columns, true leaves as a 0/1 matrix, weights."""
+
+    scores: Floats
+    true: sp.csr_array
+    weight: FloatArray
+
+
+def set_folds(cv: Any, sets: LabelSets, weight: FloatArray, seed: int) -> list[Fold]:
+    """Folds of samples with label sets, which are stratified by the rarest label of each.
+
+    So a label with two samples is in all training parts, and the only sample of a label is never held out.
+
+    Raises
+    ------
+    DataError
+        If nothing can be held out.
+    """
+    folds = [fold for fold in splits(cv, rarest(sets, weight), weight, seed) if len(fold.train) and len(fold.held_out)]
+    if not folds:
+        raise DataError(
+            "offsets=... and probability=True need samples to hold out, but each sample is the only one of some label; "
+            "give more samples, or leave them out"
+        )
+    return folds
+
+
+def rarest(sets: LabelSets, weight: FloatArray) -> Codes:
+    """The position of the leaf of every sample that fewest samples have; one more than the last for an empty set."""
+    n_leaves = len(sets.classes)
+    owner = np.repeat(np.arange(sets.n_samples), np.diff(sets.indptr))
+    count = np.bincount(sets.indices[weight[owner] > 0], minlength=n_leaves)
+    order = np.lexsort((sets.indices, count[sets.indices], owner))
+    found = np.full(sets.n_samples, n_leaves, dtype=np.int64)
+    some = np.diff(sets.indptr) > 0
+    found[some] = sets.indices[order][sets.indptr[:-1][some]]
+    return found
+
+
+def hold_out_sets(
+    problem: Any, sets: LabelSets, weight: FloatArray, folds: list[Fold], make: Callable[[], Any], n_jobs: int | None
+) -> HeldOutSets | None:
+    """Scores of held-out samples, of as many as there is room for; None if the user interrupts.
+
+    Parameters
+    ----------
+    problem : SetProblem
+        Of all samples. Those of the folds have the same columns, whether or not all labels are in them.
+    sets, weight
+        As :meth:`fit` has them.
+    folds : list of Fold
+    make : callable
+        Gives a solver.
+    n_jobs : int or None
+    """
+    from nhsvm.solvers import prepare
+
+    rows = max(1, _SCORES // (problem.columns.n_columns * len(folds)))
+    truth = sp.csr_array(
+        (np.ones(len(sets.indices), dtype=np.int8), sets.indices, sets.indptr), (sets.n_samples, len(sets.classes))
+    )
+    parts: list[HeldOutSets] = []
+    for train, held_out in folds:
+        part = replace(
+            problem, X=prepare(problem.X[train]), truth=problem.truth.rows(train), costs=problem.costs[train]
+        )
+        solution = make().solve(part)
+        if solution.interrupted:
+            return None
+        held_out = held_out[:rows]
+        values = solution.weights.values
+        scores = np.empty((len(held_out), problem.columns.n_columns), dtype=values.dtype)
+
+        def store(some: slice, found: Floats, scores: Floats = scores) -> None:
+            scores[some] = found
+
+        in_chunks(problem.X[held_out], Learned(values, sp.issparse(problem.X), problem.bias), store, n_jobs)
+        parts.append(HeldOutSets(scores, truth[held_out], weight[held_out]))
+    return HeldOutSets(
+        np.concatenate([part.scores for part in parts]),
+        sp.csr_array(sp.vstack([part.true for part in parts])),
+        np.concatenate([part.weight for part in parts]),
+    )

@@ -1,0 +1,70 @@
+"""Learning from label sets; a mixin."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from sklearn.exceptions import ConvergenceWarning
+
+from nhsvm.columns import column_parents, make_columns
+from nhsvm.estimators._calibration import Fold
+from nhsvm.estimators._curves import fit_curves, node_margins
+from nhsvm.estimators._held_out import hold_out_sets
+from nhsvm.estimators._label_sets import LabelSets
+from nhsvm.estimators._offsets import tuned_offsets
+from nhsvm.estimators._set_problem import loss_weights, training_oracle, true_columns
+from nhsvm.estimators._sets import Inference, SetModel, held_gains, on_leaves
+from nhsvm.hierarchy.graph import FloatArray
+from nhsvm.weights import node_weights
+
+
+class SetFit:
+    """The problem of label sets, what is stored of it, and what held-out folds teach."""
+
+    def _set_problem(self: Any, X: Any, sets: LabelSets, weight: FloatArray) -> tuple[Any, FloatArray]:
+        """The learning problem, with C_i = C · sample weight; and α."""
+        from nhsvm.solvers import prepare
+        from nhsvm.solvers._multilabel import SetProblem
+
+        h, allow_empty = sets.hierarchy, bool(self.allow_empty)
+        alpha = node_weights(h, self._scheme)
+        columns = make_columns(h.graph, alpha)
+        weights = loss_weights(self._loss("leaf_hamming", h, alpha), h, columns, allow_empty)
+        bias, dtype = self._precision(X)
+        oracle = training_oracle(self.oracle, h, allow_empty)
+        problem = SetProblem(
+            X=prepare(X),
+            truth=true_columns(sets, columns),
+            costs=self.C * weight,
+            columns=columns,
+            above=column_parents(h.graph, columns),
+            oracle=oracle,
+            loss_weights=weights,
+            n_nodes=h.n_nodes,
+            bias=bias,
+            dtype=dtype,
+            offset=on_leaves(h.graph, float(self.leaf_offset))[columns.nodes],
+            quicker=oracle.quicker() if hasattr(oracle, "quicker") else (),
+        )
+        return problem, alpha
+
+    def _set_model(self: Any, sets: LabelSets) -> SetModel:
+        return SetModel(sets.form, bool(self.allow_empty), float(self.leaf_offset))
+
+    def _learn_from_folds(self: Any, problem: Any, sets: LabelSets, weight: FloatArray, folds: list[Fold]) -> None:
+        """Learn ``offsets_``, and the curves of probabilities."""
+        held = hold_out_sets(problem, sets, weight, folds, lambda: self._solver(silent=True), self.n_jobs)
+        if held is None:
+            text = "interrupted while folds were held out: this model has neither offsets nor probabilities"
+            warnings.warn(text, ConvergenceWarning, stacklevel=3)
+            return
+        # without proofs: on a DAG they take most of the time, and seldom change a set
+        inference = Inference(sets.hierarchy, problem.columns.nodes, bool(self.allow_empty), exact=False)
+        if self.offsets is not None:
+            self.offsets_ = tuned_offsets(self.offsets, sets, inference, held, self._all_offsets(), self.n_jobs)
+        if self.probability:
+            graph = sets.hierarchy.graph
+            margins = node_margins(graph, held_gains(inference, held.scores, self._all_offsets(), self.n_jobs))
+            true = (held.true @ graph.leaf_matrix()).toarray() > 0
+            self._curves = fit_curves(margins, true, held.weight)
