@@ -62,6 +62,7 @@ class Ascent(ABC):
         Weights α, if they are learned.
     """
 
+    most_ratio = 1.0
     norms: Norms
     shipped: FloatArray | None = None
 
@@ -164,7 +165,7 @@ class Ascent(ABC):
         if self.converged:
             return
         gap, exact = self.told()
-        self.ratio = float(np.clip(gap / max(estimate, 1e-300), 0.1, 1.0 if exact else 10.0))
+        self.ratio = float(np.clip(gap / max(estimate, 1e-300), 0.1, self.most_ratio))
         self.misses += exact
         if self.misses == 3 and self.weights.values.dtype == np.float32:
             self.go_double()

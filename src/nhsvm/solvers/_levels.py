@@ -19,9 +19,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from nhsvm._jit import inlined, kernel
+from nhsvm._jit import kernel
 from nhsvm.columns import Columns
 from nhsvm.hierarchy.graph import FloatArray, IntArray, PtrArray, Ragged
+from nhsvm.solvers._level_layout import layout_kernel
 from nhsvm.solvers._level_step import level_batch_kernel
 from nhsvm.solvers._steps import Steps, pointers
 from nhsvm.solvers._threads import Team
@@ -128,7 +129,7 @@ class Levels:
                     for table in (self.sizes, self.masses, self.leaves, self.levels)
                 ]
                 n_cells = np.array([len(self.masses[i]) for i in mine], np.int32)
-                *made, sizes = _layout_kernel(
+                *made, sizes = layout_kernel(
                     mine, n_cells, *kept, rewards[some], chosen[some], *self.truth, *self.lattice
                 )
                 parts[k] = [array[:size] for arrays, size in zip(made, sizes, strict=True) for array in arrays]
@@ -179,7 +180,9 @@ class Levels:
         n_cells = np.array([len(mass) for mass in self.masses], np.int32)
         kept = [np.concatenate(table) for table in (self.sizes, self.leaves, self.levels)]
         indptr = np.zeros(len(n_cells) + 1, np.int64)
-        columns, values = _held_kernel(n_cells, *kept, *self.lattice, indptr)
+        at_most = int(np.diff(self.lattice.paths_ptr)[kept[1]].sum())
+        columns, values = np.empty(at_most, np.int32), np.empty(at_most)
+        _held_kernel(n_cells, *kept, self.lattice.paths_ptr, self.lattice.paths, indptr, columns, values)
         return Updates(indptr, columns[: indptr[-1]], values[: indptr[-1]])
 
 
@@ -211,150 +214,6 @@ class LevelSteps(Steps):
         )  # fmt: skip
 
 
-@inlined
-def _room(array, needed):
-    """The same entries with room for ``needed``."""
-    if needed <= array.shape[0]:
-        return array
-    larger = np.empty(2 * needed, array.dtype)
-    for e in range(array.shape[0]):  # a slice takes seconds to compile
-        larger[e] = array[e]
-    return larger
-
-
-@kernel
-def _layout_kernel(
-    samples, n_cells, sizes, mass, leaves, levels, rewards, chosen, truth_ptr, truth, above_ptr, above, paths_ptr,
-    paths, leaf_of,
-):  # fmt: skip
-    """See :meth:`Levels.layout`; gives the arrays of a :class:`Shelves`."""
-    n_columns, n_leaves = leaf_of.shape[0], paths_ptr.shape[0] - 1
-    n = samples.shape[0]
-    z_at, true = np.zeros(n_columns), np.zeros(n_columns, np.uint8)
-    active, mark = np.zeros(n_leaves, np.uint8), np.zeros(n_columns, np.uint8)
-    slot, fill = np.empty(n_columns, np.int32), np.empty(n_columns + 1, np.int32)
-    o_local, o_cells, o_leaves, o_children = (
-        np.zeros(n, np.int32), np.zeros(n, np.int32), np.zeros(n, np.int32), np.zeros(n, np.int32)
-    )  # fmt: skip
-    o_mass = np.zeros(mass.shape[0] + n)
-    o_npath, o_path = np.empty(64, np.int32), np.empty(256, np.int32)
-    o_ptr, o_child = np.empty(256, np.int32), np.empty(256, np.int32)
-    o_z = np.empty(256)
-    o_column, o_own, o_r, o_held = np.empty(256, np.int32), np.empty(256, np.uint8), np.empty(256), np.empty(256)
-    t_cell, t_leaf, t_path, t_ptr, t_child, t_z, t_local = 0, 0, 0, 0, 0, 0, 0
-    cell, at = 0, 0
-    for t in range(n):
-        r = rewards[t]
-        for e in range(truth_ptr[samples[t]], truth_ptr[samples[t] + 1]):
-            true[truth[e]] = 1
-        # leaves that are in a cell, or that a cell would gain by, or that the oracle has chosen
-        first_cell, first = cell, at
-        for _ in range(n_cells[t]):
-            for e in range(at, at + sizes[cell]):
-                active[leaves[e]] = 1
-                for q in range(paths_ptr[leaves[e]], paths_ptr[leaves[e] + 1]):
-                    z_at[paths[q]] = 1.0
-            for leaf in range(n_leaves):
-                if active[leaf] == 0:
-                    rise = 0.0
-                    for q in range(paths_ptr[leaf], paths_ptr[leaf + 1]):
-                        rise += r[paths[q]] if z_at[paths[q]] == 0.0 else 0.0
-                    if rise > 0.0:
-                        active[leaf] = 1
-            for e in range(at, at + sizes[cell]):
-                for q in range(paths_ptr[leaves[e]], paths_ptr[leaves[e] + 1]):
-                    z_at[paths[q]] = 0.0
-            at += sizes[cell]
-            cell += 1
-        for c in range(n_columns):
-            if chosen[t, c] == 1 and leaf_of[c] >= 0:
-                active[leaf_of[c]] = 1
-        for leaf in range(n_leaves):
-            if active[leaf] == 1:
-                for q in range(paths_ptr[leaf], paths_ptr[leaf + 1]):
-                    mark[paths[q]] = 1
-        n_local = 0
-        o_column, o_own = _room(o_column, t_local + n_columns), _room(o_own, t_local + n_columns)
-        o_r, o_held = _room(o_r, t_local + n_columns), _room(o_held, t_local + n_columns)
-        for c in range(n_columns):
-            if mark[c] == 1:
-                mark[c] = 0
-                slot[c] = n_local
-                o_column[t_local + n_local] = c
-                o_own[t_local + n_local] = true[c]
-                o_r[t_local + n_local] = r[c]
-                o_held[t_local + n_local] = 0.0
-                n_local += 1
-        # lists of children; those of what is above all are the last
-        o_ptr = _room(o_ptr, t_ptr + n_local + 2)
-        for j in range(n_local + 2):
-            o_ptr[t_ptr + j] = 0
-        for j in range(n_local):
-            c = o_column[t_local + j]
-            for q in range(above_ptr[c], above_ptr[c + 1]):
-                o_ptr[t_ptr + slot[above[q]] + 1] += 1
-            if above_ptr[c + 1] == above_ptr[c]:
-                o_ptr[t_ptr + n_local + 1] += 1
-        for j in range(n_local + 1):
-            fill[j] = o_ptr[t_ptr + j]
-            o_ptr[t_ptr + j + 1] += o_ptr[t_ptr + j]
-            fill[j] = o_ptr[t_ptr + j]
-        n_children = o_ptr[t_ptr + n_local + 1]
-        o_child = _room(o_child, t_child + n_children)
-        for j in range(n_local):
-            c = o_column[t_local + j]
-            for q in range(above_ptr[c], above_ptr[c + 1]):
-                p = slot[above[q]]
-                o_child[t_child + fill[p]] = j
-                fill[p] += 1
-            if above_ptr[c + 1] == above_ptr[c]:
-                o_child[t_child + fill[n_local]] = j
-                fill[n_local] += 1
-        t_ptr += n_local + 2
-        t_child += n_children
-        # paths
-        first_leaf = t_leaf
-        for leaf in range(n_leaves):
-            if active[leaf] == 1:
-                active[leaf] = 0
-                o_npath = _room(o_npath, t_leaf + 1)
-                o_npath[t_leaf] = paths_ptr[leaf + 1] - paths_ptr[leaf]
-                o_path = _room(o_path, t_path + o_npath[t_leaf])
-                for q in range(paths_ptr[leaf], paths_ptr[leaf + 1]):
-                    o_path[t_path] = slot[paths[q]]
-                    t_path += 1
-                t_leaf += 1
-        # levels of nodes, and the cell of the oracle's set, which has no mass yet
-        o_z = _room(o_z, t_z + (n_cells[t] + 1) * n_local)
-        begin = first
-        for k in range(first_cell, cell):
-            for j in range(n_local):
-                o_z[t_z + j] = 0.0
-            for e in range(begin, begin + sizes[k]):
-                for q in range(paths_ptr[leaves[e]], paths_ptr[leaves[e] + 1]):
-                    j = slot[paths[q]]
-                    o_z[t_z + j] = max(o_z[t_z + j], levels[e])
-            for j in range(n_local):
-                o_held[t_local + j] += o_z[t_z + j]
-            begin += sizes[k]
-            t_z += n_local
-            o_mass[t_cell] = mass[k]
-            t_cell += 1
-        for j in range(n_local):
-            o_z[t_z + j] = chosen[t, o_column[t_local + j]]
-        t_z += n_local
-        o_mass[t_cell] = 0.0
-        t_cell += 1
-        o_local[t], o_cells[t], o_leaves[t], o_children[t] = n_local, n_cells[t] + 1, t_leaf - first_leaf, n_children
-        t_local += n_local
-        for e in range(truth_ptr[samples[t]], truth_ptr[samples[t] + 1]):
-            true[truth[e]] = 0
-    return (
-        (o_local, o_cells, o_leaves, o_children), (o_mass,), (o_npath,), (o_path,), (o_ptr,), (o_child,), (o_z,),
-        (o_column, o_own, o_r, o_held), (n, t_cell, t_leaf, t_path, t_ptr, t_child, t_z, t_local),
-    )  # fmt: skip
-
-
 @kernel
 def _keep_kernel(local_ptr, cell_ptr, weight, z, column, leaf_of):
     """Cells with mass and the levels of their leaves above zero, in the form in which they are stored."""
@@ -384,11 +243,13 @@ def _keep_kernel(local_ptr, cell_ptr, weight, z, column, leaf_of):
 
 
 @kernel
-def _held_kernel(n_cells, sizes, leaves, levels, above_ptr, above, paths_ptr, paths, leaf_of, indptr):
-    """Marginals z of every sample, the sum over its cells; (columns, values), which have room to spare."""
-    total, here = np.zeros(leaf_of.shape[0]), np.zeros(leaf_of.shape[0])
-    some, few = np.empty(leaf_of.shape[0], np.int32), np.empty(leaf_of.shape[0], np.int32)
-    columns, values = np.empty(1024, np.int32), np.empty(1024)
+def _held_kernel(n_cells, sizes, leaves, levels, paths_ptr, paths, indptr, columns, values):
+    """Marginals z of every sample, the sum over its cells."""
+    n_columns = 0
+    for c in paths:
+        n_columns = max(n_columns, c + 1)
+    total, here = np.zeros(n_columns), np.zeros(n_columns)
+    some, few = np.empty(n_columns, np.int32), np.empty(n_columns, np.int32)
     cell, at, top = 0, 0, 0
     for i in range(n_cells.shape[0]):
         n = 0
@@ -410,14 +271,12 @@ def _held_kernel(n_cells, sizes, leaves, levels, above_ptr, above, paths_ptr, pa
                 here[c] = 0.0
             at += sizes[cell]
             cell += 1
-        columns, values = _room(columns, top + n), _room(values, top + n)
         for e in range(n):
             columns[top] = some[e]
             values[top] = total[some[e]]
             total[some[e]] = 0.0
             top += 1
         indptr[i + 1] = top
-    return columns, values
 
 
 @kernel

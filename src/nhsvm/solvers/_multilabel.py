@@ -173,6 +173,7 @@ class Found(NamedTuple):
 class SetAscent(Ascent):
     """Label sets: the dual variables are node marginals, on a DAG kept by levels."""
 
+    most_ratio = 10.0  # a search whose estimate is good enough takes no steps, so estimates must not stay too small
     state: Marginals | Levels
 
     def __init__(self, options: Options, problem: SetProblem, state: Marginals | Levels | None, team: Team) -> None:
