@@ -1,4 +1,4 @@
-"""What a sample's steps need, laid out next to each other: a kernel. See :meth:`nhsvm.solvers._levels.Levels.layout`."""
+"""What the steps of a sample need, laid out in arrays: a kernel. See :meth:`nhsvm.solvers._levels.Levels.layout`."""
 
 from __future__ import annotations
 
