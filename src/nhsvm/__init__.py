@@ -4,19 +4,20 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from nhsvm.estimators import HSVM, NHSVM, FlatSVM
+    from nhsvm.estimators import HSVM, NHSVM, SSVM, FlatSVM
     from nhsvm.hierarchy import Hierarchy
     from nhsvm.persistence import load
     from nhsvm.weights import node_weights
 
 __version__ = "0.1.0.dev0"
-__all__ = ["HSVM", "NHSVM", "FlatSVM", "Hierarchy", "__version__", "load", "node_weights"]
+__all__ = ["HSVM", "NHSVM", "SSVM", "FlatSVM", "Hierarchy", "__version__", "load", "node_weights"]
 
 _HOME = {
     "FlatSVM": "nhsvm.estimators",
     "HSVM": "nhsvm.estimators",
     "Hierarchy": "nhsvm.hierarchy",
     "NHSVM": "nhsvm.estimators",
+    "SSVM": "nhsvm.estimators",
     "load": "nhsvm.persistence",
     "node_weights": "nhsvm.weights",
 }  # public name -> module, imported on first use

@@ -19,12 +19,12 @@ from sklearn.preprocessing import MultiLabelBinarizer, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from estimators.problems import TREE, indicator, make, make_sets
-from nhsvm import HSVM, NHSVM, FlatSVM, Hierarchy
+from nhsvm import HSVM, NHSVM, SSVM, FlatSVM, Hierarchy
 from nhsvm.errors import DataError, LabelError, UnknownLabelError
 from nhsvm.metrics import scorers
 from nhsvm.weights import Power
 
-ALL = [FlatSVM, HSVM, NHSVM]
+ALL = [FlatSVM, HSVM, NHSVM, SSVM]
 CHECKED = [
     FlatSVM(),
     HSVM(),
@@ -32,6 +32,8 @@ CHECKED = [
     NHSVM(weights=Power(rho=1.5)),
     NHSVM(margin="normalized"),
     NHSVM(allow_empty=True),
+    SSVM(),
+    SSVM(allow_empty=True),
     NHSVM(solver="sgd"),
 ]
 

@@ -3,5 +3,6 @@
 from nhsvm.estimators.flat import FlatSVM
 from nhsvm.estimators.hsvm import HSVM
 from nhsvm.estimators.nhsvm import NHSVM
+from nhsvm.estimators.ssvm import SSVM
 
-__all__ = ["HSVM", "NHSVM", "FlatSVM"]
+__all__ = ["HSVM", "NHSVM", "SSVM", "FlatSVM"]

@@ -21,6 +21,7 @@ ESTIMATORS = {
     "FlatSVM": "nhsvm.estimators",
     "HSVM": "nhsvm.estimators",
     "NHSVM": "nhsvm.estimators",
+    "SSVM": "nhsvm.estimators",
 }
 """What a file may name, and where it lives: nothing else is ever imported because a file says so."""
 
@@ -51,7 +52,7 @@ def save(estimator: Storable, path: str | PathLike[str]) -> None:
 
     Parameters
     ----------
-    estimator : FlatSVM, HSVM or NHSVM
+    estimator : FlatSVM, HSVM, NHSVM or SSVM
         Fitted.
     path : path
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from nhsvm.solvers._problem import Problem, Solution, prepare
+from nhsvm.solvers.alternating import Alternating
 from nhsvm.solvers.dual import Dual
 from nhsvm.solvers.sgd import Sgd
 
-SOLVERS = {"dual": Dual, "sgd": Sgd}
+SOLVERS = {"alternating": Alternating, "dual": Dual, "sgd": Sgd}
 """Every solver by its name, which is its file's."""
 
-__all__ = ["SOLVERS", "Dual", "Problem", "Sgd", "Solution", "prepare"]
+__all__ = ["SOLVERS", "Alternating", "Dual", "Problem", "Sgd", "Solution", "prepare"]
