@@ -100,6 +100,21 @@ def test_the_gap_closes_and_is_that_of_the_model(h, scheme, sparse):
     assert all(later >= earlier - 1e-9 * abs(earlier) for earlier, later in itertools.pairwise(duals))
 
 
+@pytest.mark.parametrize("offset", [0.0, -1.0, 0.5, -2.0])
+@pytest.mark.parametrize("h", [TREE, FOREST, DAG], ids=["tree", "forest", "dag"])
+def test_the_first_slacks_are_bounds_without_an_oracle(h, offset):
+    problem, X, _ = make(h, offset=offset)
+    bound = problem.first_slacks()
+    zero = problem.weights()
+    for i in range(len(X)):
+        costs = np.zeros(len(X))
+        costs[i] = 1.0
+        exact = objective(dataclasses.replace(problem, costs=costs), X, zero, BruteForce(h.graph))
+        assert bound[i] >= exact - 1e-12
+        if offset == 0.0 and len(problem.truth.row(i)) < problem.columns.n_columns:
+            assert bound[i] == pytest.approx(exact)  # all wrong leaves and no other
+
+
 def test_flat_sets_are_independent_hinge_machines():
     """Leaves without anything above, and the empty set allowed: LIBLINEAR's L1 loss, one leaf at a time."""
     problem, X, member = make(FLAT, "flat", allow_empty=True)

@@ -27,6 +27,8 @@ def _others(path, child_ptr, child, z, on_path, m):
         for k in range(child_ptr[n], child_ptr[n + 1]):
             c = child[k]
             most = max(most, m[on_path[c]] if on_path[c] >= 0 else z[c])
+            if most >= z[n]:  # no node has more without a leaf than with it
+                break
         m[e] = most
     for e in range(path.shape[0]):
         on_path[path[e]] = -1
@@ -93,6 +95,8 @@ def _move_leaf(path, root, mass, allow_empty, child_ptr, child, z, r, alpha, q, 
             for k in range(child_ptr[root], child_ptr[root + 1]):
                 c = child[k]
                 most = max(most, m[on_path[c]] if on_path[c] >= 0 else z[c])
+                if most >= mass:
+                    break
             for e in range(path.shape[0]):
                 on_path[path[e]] = -1
             if most < mass:  # some leaf must be there

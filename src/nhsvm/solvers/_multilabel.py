@@ -126,6 +126,15 @@ class SetProblem:
         out[true.owners(), true.indices] -= 2.0 * self.loss_weights[true.indices]
         return out
 
+    def first_slacks(self) -> FloatArray:
+        """Upper bounds of ξ_i at U = 0, without asking the oracle: of every node as if it could be chosen alone."""
+        extra = np.maximum(self.loss_weights + self.offsets, 0.0)
+        missed = self.loss_weights - self.offsets  # a true node is worth −missed
+        change = np.maximum(-missed, 0.0) - extra + missed
+        owners = self.truth.owners()
+        true = np.bincount(owners, weights=change[self.truth.indices], minlength=self.n_samples)
+        return np.asarray(extra.sum() + true, np.float64)
+
     @property
     def oracles(self) -> tuple[SetOracle, ...]:
         """All, the quickest first."""
@@ -186,7 +195,7 @@ class SetAscent(Ascent):
             made = Marginals(*first, problem.above) if forest else Levels(*first, problem.columns, problem.above)
         super().__init__(options, problem.weights(), made, problem.costs, team)
         self.effort = 0  # the oracle in use
-        self.certificate = Certificate(float(problem.costs @ self._slacks(0.0, 0.0)[0]), 0.0)
+        self.certificate = Certificate(float(problem.costs @ problem.first_slacks()), 0.0)
 
     @property
     def started(self) -> bool:
