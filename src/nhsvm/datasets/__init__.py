@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from nhsvm.datasets._dataset import Dataset, Skipped
+    from nhsvm.datasets.chunks import Chunks, read_chunks
     from nhsvm.datasets.delimited import read_csv
     from nhsvm.datasets.docstrings import load_docstrings
     from nhsvm.datasets.hmc_arff import read_hmc_arff
@@ -22,12 +23,14 @@ if TYPE_CHECKING:
     from nhsvm.datasets.text import make_text
 
 __all__ = [
+    "Chunks",
     "Dataset",
     "Skipped",
     "load_docstrings",
     "make_balanced",
     "make_text",
     "make_unbalanced",
+    "read_chunks",
     "read_csv",
     "read_hmc_arff",
     "read_jsonl",
@@ -38,12 +41,14 @@ __all__ = [
 
 # public name -> file, imported on first use; no file has the name of a function, since it would hide it
 _HOME = {
+    "Chunks": "chunks",
     "Dataset": "_dataset",
     "Skipped": "_dataset",
     "load_docstrings": "docstrings",
     "make_balanced": "synthetic",
     "make_text": "text",
     "make_unbalanced": "synthetic",
+    "read_chunks": "chunks",
     "read_csv": "delimited",
     "read_hmc_arff": "hmc_arff",
     "read_jsonl": "jsonl",

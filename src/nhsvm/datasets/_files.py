@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import gzip
 import io
+import sys
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,6 +20,7 @@ BLOCK = 1 << 22  # bytes read at a time
 LONGEST = 1 << 28  # bytes of a line: what is longer is no text file, and must not fill the memory
 _SHOWN = 10
 _GZIP = b"\x1f\x8b"
+STDIN = Path("-")
 AnyPath = str | PathLike[str]
 
 
@@ -52,11 +54,15 @@ class Trouble:
 
 @contextmanager
 def opened(path: Path) -> Iterator[IO[bytes]]:
-    """A file to read bytes from, unpacked if its first bytes say gzip, whatever it is called."""
+    """A file to read bytes from, unpacked if its first bytes say gzip, whatever it is called; - is standard input."""
     try:
-        with path.open("rb") as raw:
-            packed = raw.read(2) == _GZIP
-            raw.seek(0)
+        with _raw(path) as raw:
+            start = raw.read(2)
+            packed = start == _GZIP
+            if raw.seekable():
+                raw.seek(-len(start), io.SEEK_CUR)
+            else:
+                raw = io.BufferedReader(_Again(start, raw), BLOCK)
             if packed:
                 with io.BufferedReader(gzip.GzipFile(fileobj=raw), BLOCK) as stream:
                     yield stream
@@ -68,6 +74,31 @@ def opened(path: Path) -> Iterator[IO[bytes]]:
         raise FileFormatError(path, None, f"cannot be read: {error.strerror or error}") from error
     except (EOFError, zlib.error) as error:
         raise FileFormatError(path, None, f"not a whole gzip file: {error}") from error
+
+
+@contextmanager
+def _raw(path: Path) -> Iterator[Any]:
+    if path != STDIN:
+        with path.open("rb") as stream:
+            yield stream
+        return
+    yield sys.stdin.buffer
+
+
+class _Again(io.RawIOBase):
+    """A stream whose first bytes were read already, as of a pipe, where one cannot go back."""
+
+    def __init__(self, start: bytes, stream: IO[bytes]) -> None:
+        self._start, self._stream = start, stream
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._start or self._stream.read(len(buffer))
+        found, self._start = data[: len(buffer)], data[len(buffer) :]
+        buffer[: len(found)] = found
+        return len(found)
 
 
 def checked_path(file: AnyPath) -> Path:

@@ -56,6 +56,11 @@ class Labels:
         self._block: tuple[Ints, Ints] = (np.zeros(0, np.int64), np.zeros(0, np.int64))
 
     @property
+    def labelled(self) -> bool | None:
+        """Whether rows have labels, once that is known."""
+        return self._labelled
+
+    @property
     def names(self) -> bool:
         """Whether the kernel is to say where labels stand instead of what they are."""
         return not self._is_int or self._ignored

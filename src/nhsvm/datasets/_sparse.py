@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -65,6 +66,25 @@ def read_rows(file: Path, options: Options, labels: Labels, trouble: Trouble) ->
     for block in blocks(file):
         line = reader.read(block, line)
     return SparseRows(reader.indptr.array(), reader.indices.array(), reader.data.array())
+
+
+def iter_rows(
+    file: Path, options: Options, new_labels: Callable[[bool | None], Labels], trouble: Trouble
+) -> Iterator[tuple[SparseRows, Labels]]:
+    """The same, some megabytes at a time.
+
+    Parameters
+    ----------
+    new_labels : function
+        Of whether rows have labels: None, and when the first are read, what was found of them.
+    """
+    line, labels = 1, new_labels(None)
+    for block in blocks(file):
+        reader = _Reader(options, labels, trouble)
+        line = reader.read(block, line)
+        if len(reader.indptr.array()) > 1:
+            yield SparseRows(reader.indptr.array(), reader.indices.array(), reader.data.array()), labels
+        labels = new_labels(labels.labelled)
 
 
 class _Scratch:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any
 
 import numpy as np
@@ -85,16 +85,28 @@ class Table:
         if self._like is not None:
             self._known = self._like.hierarchy if self._known is None else self._known
             multilabel = self._like.is_multilabel if multilabel is None and self._like.y is not None else multilabel
-        self._labels = LabelLists(self._known, multilabel, drop_implied, trouble)
+        self._multilabel, self._drop_implied = multilabel, drop_implied
         self._paths: dict[tuple[str, ...], None] = {}
         self._cells: dict[str, tuple[Any, ...]] = {}
-        self._texts, self._values, self._width, self._n = list[str](), array("d"), dict[str, int](), 0
-        self._extra: dict[str, list[Any]] = {name: [] for name in self.extra}
+        self._width = dict[str, int]()
+        self._forget()
 
     @property
     def columns(self) -> tuple[str, ...]:
         """All columns that are needed."""
         return tuple(dict.fromkeys((*self.text, *self.features, *self.labelling.columns, *self.extra)))
+
+    def _forget(self) -> None:
+        """Be ready for the first, or the next, samples."""
+        self._labels = LabelLists(self._known, self._multilabel, self._drop_implied, self.trouble)
+        self._texts, self._values, self._n = list[str](), array("d"), 0
+        self._extra: dict[str, list[Any]] = {name: [] for name in self.extra}
+
+    def see_columns(self, available: Sequence[str]) -> None:
+        """Say which columns there are, for ``extra="*"``."""
+        if self.extra == ("*",):
+            self.extra = tuple(available)
+            self._forget()
 
     def check_columns(self, available: Sequence[str], line: int | None = None) -> None:
         """See, before any work, that all columns are there."""
@@ -104,12 +116,24 @@ class Table:
             raise FileFormatError(self.trouble.file, line, f"no column {missing[0]!r}; there are {there}")
 
     def read(self, records: Records) -> Dataset:
+        self._take(records)
+        return self._result()
+
+    def parts(self, records: Records, size: int) -> Iterator[Dataset]:
+        """The same, at most so many records at a time."""
+        source = iter(records)
+        while found := list(islice(source, size)):
+            self._take(found)
+            if self._n:
+                yield self._result()
+                self._forget()
+
+    def _take(self, records: Records) -> None:
         for number, record in records:
             try:
                 self._add(record)
             except BadCell as problem:
                 self.trouble.report(number, str(problem))
-        return self._result()
 
     def _add(self, record: Mapping[str, Any]) -> None:
         text = record.get(self.text[0]) if len(self.text) == 1 else None

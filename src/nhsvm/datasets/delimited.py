@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from nhsvm.datasets._dataset import Dataset
 from nhsvm.datasets._files import LONGEST, AnyPath, Trouble, checked_encoding, checked_path, lines, shown
-from nhsvm.datasets._table import Names, Table
+from nhsvm.datasets._table import Names, Records, Table
 from nhsvm.errors import FileFormatError, OptionError
 from nhsvm.hierarchy import Hierarchy
 
@@ -49,6 +49,7 @@ def read_csv(
     Parameters
     ----------
     file : path
+        ``-`` is standard input, of all readers but that of Parquet files.
     text : str or list of str
         Column of text; of several, each is a line of the text.
     features : str or list of str
@@ -76,7 +77,7 @@ def read_csv(
     drop_implied : bool
         Leave out labels that are above others of the same sample.
     extra : str or list of str
-        Further columns to keep, in ``Dataset.extra``.
+        Further columns to keep, in ``Dataset.extra``; ``"*"`` keeps all.
     columns : list of str, optional
         Names of all columns, for a file that does not begin with them.
     delimiter : str, optional
@@ -110,39 +111,36 @@ def read_csv(
     └── Science > Biology
     Law
     """
+    table, records = prepared(**locals())
+    return table.read(records)
+
+
+def prepared(
+    file: AnyPath,
+    *,
+    columns: Sequence[str] | None,
+    delimiter: str | None,
+    quotes: bool | None,
+    encoding: str,
+    on_error: str,
+    **options: Any,
+) -> tuple[Table, Records]:
+    """The options of :func:`read_csv`, checked, and its records, yet to be read."""
     source, trouble = checked_path(file), Trouble(checked_path(file), on_error)
     delimiter = _delimiter(source) if delimiter is None else delimiter
     if not isinstance(delimiter, str) or len(delimiter) != 1 or delimiter in '"\r\n ':
         raise OptionError(f"delimiter must be one character, no quote or blank, not {delimiter!r}")
-    table = Table(
-        trouble,
-        text=text,
-        features=features,
-        label=label,
-        path=path,
-        levels=levels,
-        hierarchy=hierarchy,
-        separator=separator,
-        label_separator=label_separator,
-        qualified=qualified,
-        label_type=label_type,
-        multilabel=multilabel,
-        drop_root=drop_root,
-        drop_implied=drop_implied,
-        extra=extra,
-        dtype=dtype,
-        like=like,
-    )
+    table = Table(trouble, **options)
     names = None if columns is None else _checked_names(list(columns), source, None)
     if names is not None:
+        table.see_columns(names)
         table.check_columns(names)
     quoted = delimiter != "\t" if quotes is None else quotes
     numbered = _Numbered(lines(source, checked_encoding(encoding), trouble))
     reader = csv.reader(
         numbered, delimiter=delimiter, quoting=csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE, strict=True
     )
-    with _LIMIT.raised():
-        return table.read(_records(reader, numbered, names, table, source, trouble))
+    return table, _LIMIT.while_reading(_records(reader, numbered, names, table, source, trouble))
 
 
 def _delimiter(file: Path) -> str:
@@ -183,6 +181,7 @@ def _records(
             continue
         if names is None:
             names = _checked_names([cell.strip() for cell in cells], file, numbered.first)
+            table.see_columns(names)
             table.check_columns(names, numbered.first)
         elif len(cells) != len(names):
             trouble.report(numbered.first, f"expected {len(names)} cells, not {len(cells)}")
@@ -203,8 +202,12 @@ class _FieldLimit:
     def __init__(self) -> None:
         self._lock, self._users, self._before = threading.Lock(), 0, 0
 
+    def while_reading(self, records: Records) -> Records:
+        with self._raised():
+            yield from records
+
     @contextmanager
-    def raised(self) -> Iterator[None]:
+    def _raised(self) -> Iterator[None]:
         with self._lock:
             if not self._users:
                 self._before = csv.field_size_limit(LONGEST)

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from nhsvm.datasets._dataset import Dataset
 from nhsvm.datasets._files import AnyPath, Trouble, checked_encoding, checked_path, lines, shown
-from nhsvm.datasets._table import Names, Table
+from nhsvm.datasets._table import Names, Records, Table
 from nhsvm.hierarchy import Hierarchy
 
 
@@ -72,31 +72,19 @@ def read_jsonl(
     >>> data.texts, data.y
     (['woof', 'rustle'], [['dog', 'pet'], ['oak']])
     """
+    table, records = prepared(**locals())
+    return table.read(records)
+
+
+def prepared(file: AnyPath, *, encoding: str, on_error: str, **options: Any) -> tuple[Table, Records]:
+    """The options of :func:`read_jsonl`, checked, and its records, yet to be read."""
     source, trouble = checked_path(file), Trouble(checked_path(file), on_error)
-    if label == "labels" and (path is not None or levels is not None):
-        label = None
-    if text is None and features is None:
-        text = "text"
-    table = Table(
-        trouble,
-        text=text,
-        features=features,
-        label=label,
-        path=path,
-        levels=levels,
-        hierarchy=hierarchy,
-        separator=separator,
-        label_separator=label_separator,
-        qualified=qualified,
-        label_type=label_type,
-        multilabel=multilabel,
-        drop_root=drop_root,
-        drop_implied=drop_implied,
-        extra=extra,
-        dtype=dtype,
-        like=like,
-    )
-    return table.read(_objects(source, checked_encoding(encoding), table, trouble))
+    if options["label"] == "labels" and (options["path"] is not None or options["levels"] is not None):
+        options["label"] = None
+    if options["text"] is None and options["features"] is None:
+        options["text"] = "text"
+    table = Table(trouble, **options)
+    return table, _objects(source, checked_encoding(encoding), table, trouble)
 
 
 def _objects(file: Path, encoding: str, table: Table, trouble: Trouble) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -117,8 +105,10 @@ def _objects(file: Path, encoding: str, table: Table, trouble: Trouble) -> Itera
         if not isinstance(found, dict):
             trouble.report(number, f"expected a JSON object, not {shown(line.strip())}")
             continue
-        if first and not trouble.skipping:
-            table.check_columns(list(found), number)
+        if first:
+            table.see_columns(list(found))
+            if not trouble.skipping:
+                table.check_columns(list(found), number)
         first = False
         yield number, found
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from nhsvm.datasets._dataset import Dataset
 from nhsvm.datasets._files import AnyPath, Trouble, checked_path, opened
-from nhsvm.datasets._table import Names, Table
+from nhsvm.datasets._table import Names, Records, Table
 from nhsvm.errors import FileFormatError
 from nhsvm.hierarchy import Hierarchy
 
@@ -70,38 +70,27 @@ def read_parquet(
     >>> data.y.tolist()
     ['dog', 'oak']
     """
+    table, records = prepared(**locals())
+    return table.read(records)
+
+
+def prepared(file: AnyPath, *, on_error: str, **options: Any) -> tuple[Table, Records]:
+    """The options of :func:`read_parquet`, checked, and its records, yet to be read."""
     try:
         import polars
     except ImportError as error:
         raise ImportError("read_parquet() needs polars: pip install 'nhsvm[tables]'") from error
     source, trouble = checked_path(file), Trouble(checked_path(file), on_error, unit="row")
-    table = Table(
-        trouble,
-        text=text,
-        features=features,
-        label=label,
-        path=path,
-        levels=levels,
-        hierarchy=hierarchy,
-        separator=separator,
-        label_separator=label_separator,
-        qualified=qualified,
-        label_type=label_type,
-        multilabel=multilabel,
-        drop_root=drop_root,
-        drop_implied=drop_implied,
-        extra=extra,
-        dtype=dtype,
-        like=like,
-    )
-    with opened(source):  # a missing or forbidden file is reported as for the other readers
-        return table.read(_rows(source, table, polars))
+    table = Table(trouble, **options)
+    return table, _rows(source, table, polars)
 
 
 def _rows(file: Path, table: Table, polars: Any) -> Iterator[tuple[int, dict[str, Any]]]:
-    with _blaming(file, polars):
+    with opened(file), _blaming(file, polars):  # a missing or forbidden file is reported as for the other readers
         frame = polars.scan_parquet(file, glob=False)
-        table.check_columns(frame.collect_schema().names())
+        names = frame.collect_schema().names()
+        table.see_columns(names)
+        table.check_columns(names)
         n_rows = frame.select(polars.len()).collect().item()
     for start in range(0, n_rows, _BATCH):
         with _blaming(file, polars):

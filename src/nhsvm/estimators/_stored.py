@@ -20,7 +20,7 @@ class Stored:
         """Write the fitted model to a file, for :func:`nhsvm.load`."""
         from nhsvm.persistence import save
 
-        save(self, path)  # type: ignore[arg-type]
+        save(self, path)
 
     def _fitted_state(self: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         state = {

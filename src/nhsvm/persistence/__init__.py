@@ -13,6 +13,15 @@
 
 from nhsvm.persistence.files import read_model, write_model
 from nhsvm.persistence.hierarchies import hierarchy_from_parts, hierarchy_to_parts
-from nhsvm.persistence.models import ESTIMATORS, load, save
+from nhsvm.persistence.models import ESTIMATORS, load, load_with_note, save
 
-__all__ = ["ESTIMATORS", "hierarchy_from_parts", "hierarchy_to_parts", "load", "read_model", "save", "write_model"]
+__all__ = [
+    "ESTIMATORS",
+    "hierarchy_from_parts",
+    "hierarchy_to_parts",
+    "load",
+    "load_with_note",
+    "read_model",
+    "save",
+    "write_model",
+]

@@ -21,7 +21,8 @@ import numpy.typing as npt
 from nhsvm.errors import NHSVMError
 from nhsvm.persistence._malformed import JSON, Malformed, entry, expect, shorten
 
-FORMAT = 1
+FORMAT = 2  # the newest that is read
+_NEWER = "steps"  # a header with this key is of format 2, which has pipelines; all others stay of format 1
 MAX_HEADER = 100_000_000  # bytes; the safetensors library reads no longer one
 _MAX_BYTES = 2**62  # of one array, so that no size overflows
 
@@ -75,7 +76,11 @@ def pack(header: Mapping[str, JSON], entries: Sequence[Entry]) -> bytes:
     """All that stands before the data."""
     listing = [[e.name, e.code, list(e.shape), e.order, e.crc32] for e in entries]
     document = _dump({"header": dict(header), "arrays": listing})
-    metadata = {"nhsvm_format": str(FORMAT), "nhsvm_crc32": _crc(document), "nhsvm": document}
+    metadata = {
+        "nhsvm_format": str(FORMAT if _NEWER in header else 1),
+        "nhsvm_crc32": _crc(document),
+        "nhsvm": document,
+    }
     outer = json.dumps({"__metadata__": metadata, **_tensors(entries)}, ensure_ascii=False, separators=(",", ":"))
     raw = outer.encode()
     raw += b" " * (-len(raw) % 8)  # so that the data are aligned

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import mmap
 import os
 import secrets
@@ -23,6 +24,7 @@ AnyArray = npt.NDArray[Any]
 PathArg = str | os.PathLike[str]
 
 _ALWAYS_VERIFIED = 2**20  # bytes: an array up to this size is checked on every load, which takes a millisecond
+TEXT = "text/"  # arrays whose names begin so are decoded on every load, so they are checked whatever their size
 _FOREIGN = {b"PK": "a zip archive (an .npz file?)", b"\x80\x02": "a pickle", b"\x80\x03": "a pickle"}
 _FOREIGN |= {b"\x80\x04": "a pickle", b"\x80\x05": "a pickle", b"\x1f\x8b": "a gzip file"}
 
@@ -30,8 +32,7 @@ _FOREIGN |= {b"\x80\x04": "a pickle", b"\x80\x05": "a pickle", b"\x1f\x8b": "a g
 def write_model(path: PathArg, header: Mapping[str, JSON], arrays: Mapping[str, npt.NDArray[Any]]) -> None:
     """Write a model file, all of it or nothing.
 
-    The data go to a temporary file in the same folder, which takes the place of ``path`` when it is complete and on
-    disk. After an error or a crash the old file is still there, untouched. An existing file keeps its permissions.
+    After an error or a crash the old file is still there, untouched: see :func:`write_file`.
 
     Parameters
     ----------
@@ -58,6 +59,16 @@ def write_model(path: PathArg, header: Mapping[str, JSON], arrays: Mapping[str, 
     described = [_describe(name, array) for name, array in arrays.items()]
     entries = sorted(described, key=lambda entry: (-entry.dtype.itemsize, entry.name))
     head = pack(header, entries)
+    write_file(path, itertools.chain([head], (_stored(arrays[entry.name])[0].data for entry in entries)))
+
+
+def write_file(path: PathArg, content: Iterable[bytes | memoryview]) -> None:
+    """Write a file, all of it or nothing.
+
+    The content goes to a temporary file in the same folder, which takes the place of ``path`` when it is complete and
+    on disk. After an error or a crash the old file is still there, untouched. An existing file keeps its permissions,
+    and a link is followed.
+    """
     target = Path(os.path.realpath(path))  # so that a link stays a link
     mode = _mode_of(target)
     temporary = target.with_name(f".nhsvm-{secrets.token_hex(8)}.tmp")
@@ -65,9 +76,8 @@ def write_model(path: PathArg, header: Mapping[str, JSON], arrays: Mapping[str, 
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
     try:
         with open(descriptor, "wb") as file:
-            file.write(head)
-            for entry in entries:
-                file.write(_stored(arrays[entry.name])[0].data)
+            for part in content:
+                file.write(part)
             file.flush()
             os.fsync(file.fileno())
         if mode is not None:
@@ -117,7 +127,7 @@ def read_model(path: PathArg, *, verify: bool = False) -> tuple[dict[str, JSON],
             raise Malformed(f"the file is {what} (it should have {starts[-1]} bytes, and has {size})")
         mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         arrays = {e.name: e.view(mapped, begin) for e, begin in zip(entries, starts, strict=False)}
-        _verify((e for e in entries if verify or e.nbytes <= _ALWAYS_VERIFIED or e.code == "BOOL"), arrays)
+        _verify((e for e in entries if verify or _always(e)), arrays)
     return header, arrays
 
 
@@ -148,6 +158,10 @@ def _stored(array: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], str]:
     return np.require(array, requirements="C"), "C"
 
 
+def _always(entry: Entry) -> bool:
+    return entry.nbytes <= _ALWAYS_VERIFIED or entry.code == "BOOL" or entry.name.startswith(TEXT)
+
+
 def _verify(entries: Iterable[Entry], arrays: Mapping[str, AnyArray]) -> None:
     for entry in entries:
         stored = arrays[entry.name] if entry.order == "C" else arrays[entry.name].T
@@ -168,7 +182,7 @@ def _mode_of(target: Path) -> int | None:
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(f"{target} is a folder: give the name of a file in it")
     if not stat.S_ISREG(mode):  # replacing /dev/null would do harm
-        raise OptionError(f"{target} is not a regular file: choose another name for the model")
+        raise OptionError(f"{target} is not a regular file: choose another name")
     return stat.S_IMODE(mode)
 
 

@@ -1,7 +1,8 @@
-"""Fitted estimators to and from model files."""
+"""Fitted estimators, alone or behind transformers in a pipeline, to and from model files."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib import import_module
 from os import PathLike
 from typing import Any, Protocol
@@ -15,6 +16,7 @@ from nhsvm.hierarchy import Hierarchy
 from nhsvm.persistence._malformed import JSON, Malformed, entry, expect, reading, shorten
 from nhsvm.persistence.files import read_model, write_model
 from nhsvm.persistence.labels import decode_array, encode_array
+from nhsvm.persistence.pipelines import is_pipeline, pipeline_of, steps_of
 from nhsvm.persistence.values import Decoder, Encoder, NotStorable, group
 
 ESTIMATORS = {
@@ -45,51 +47,81 @@ class Storable(Protocol):
         """
 
 
-def save(estimator: Storable, path: str | PathLike[str]) -> None:
-    """Write a fitted estimator to a file; the same model gives the same bytes.
+def save(model: Any, path: str | PathLike[str], *, note: Mapping[str, Any] | None = None) -> None:
+    """Write a fitted estimator, or a pipeline that ends in one, to a file; the same model gives the same bytes.
 
     An existing file is replaced when the new one is complete, and not before.
 
     Parameters
     ----------
-    estimator : FlatSVM, HSVM, NHSVM or SSVM
-        Fitted.
+    model : FlatSVM, HSVM, NHSVM or SSVM, or a scikit-learn Pipeline
+        Fitted. The steps of a pipeline before the estimator may be CountVectorizer, TfidfVectorizer, HashingVectorizer,
+        TfidfTransformer, BM25Transformer, Normalizer, StandardScaler, MaxAbsScaler, MinMaxScaler, SimpleImputer,
+        TruncatedSVD and Nystroem, with options that are no functions.
     path : path
+    note : mapping of str, optional
+        Values of your own to keep with the model, such as where its data came from; see :func:`load_with_note`.
 
     Raises
     ------
     sklearn.exceptions.NotFittedError
         If it is not fitted.
     OptionError
-        For a parameter that a file cannot hold, such as a function.
+        For a step or a parameter that a file cannot hold, such as a function.
     LabelError
         For a label that a file cannot hold.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from sklearn.feature_extraction.text import TfidfVectorizer
+    >>> from sklearn.pipeline import make_pipeline
+    >>> import nhsvm
+    >>> model = make_pipeline(TfidfVectorizer(), nhsvm.NHSVM(C=10)).fit(["it barks", "it purrs"], ["dog", "cat"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "model.nhsvm")
+    ...     nhsvm.save(model, path)
+    ...     nhsvm.load(path).predict(["who barks?"]).tolist()
+    ['dog']
     """
+    encoder = Encoder()
+    estimator = model[-1] if is_pipeline(model) and len(model) else model
+    header = _header(estimator, encoder)
+    arrays = header.pop("arrays")
+    if is_pipeline(model):
+        header |= steps_of(model, encoder)
+    if note is not None:
+        header["note"] = _encoded(dict(note), encoder, "the note of a model cannot be saved:", OptionError)
+    write_model(path, header | {"hierarchies": encoder.hierarchies}, encoder.arrays | arrays)
+
+
+def _header(estimator: Storable, encoder: Encoder) -> dict[str, Any]:
+    """What a file says of an estimator; under "arrays" what was learned."""
     from sklearn.utils.validation import check_is_fitted
 
     name = type(estimator).__name__
     if name not in ESTIMATORS or type(estimator) is not _estimator_class(name):
-        raise OptionError(f"only {', '.join(ESTIMATORS)} can be saved, no subclasses or others, not {name}")
+        raise OptionError(
+            f"only {', '.join(ESTIMATORS)}, or a pipeline that ends in one, can be saved; no subclasses, not {name}"
+        )
     check_is_fitted(estimator, ["classes_", "hierarchy_"])
-    encoder = Encoder()
     encoder.hierarchy(estimator.hierarchy_)  # number 0
     params = estimator.get_params(deep=False)
     state, arrays = estimator._fitted_state()
     names = getattr(estimator, "feature_names_in_", None)
-    header = {
+    return {
         "nhsvm": __version__,
         "estimator": name,
         "params": _encoded(params, encoder, f"{name} cannot be saved: parameter", OptionError),
         "classes": encode_array(estimator.classes_),
         "feature_names": None if names is None else encode_array(np.asarray(names)),
         "state": _encoded(state, encoder, f"{name} cannot be saved: fitted value", NHSVMError),
-        "hierarchies": encoder.hierarchies,
+        "arrays": {f"fitted/{key}": array for key, array in arrays.items()},
     }
-    write_model(path, header, encoder.arrays | {f"fitted/{key}": array for key, array in arrays.items()})
 
 
 def load(path: str | PathLike[str], *, verify: bool = False) -> Any:
-    """Read a fitted estimator from a file; nothing in it is ever run.
+    """Read a fitted estimator, or a pipeline, from a file; nothing in it is ever run.
 
     Parameters
     ----------
@@ -103,27 +135,39 @@ def load(path: str | PathLike[str], *, verify: bool = False) -> Any:
     FileFormatError
         If the file is damaged, cut short, from a newer version, or no model.
     """
+    return load_with_note(path, verify=verify)[0]
+
+
+def load_with_note(path: str | PathLike[str], *, verify: bool = False) -> tuple[Any, dict[str, Any]]:
+    """Read a model and the note that was saved with it, which is empty if there was none; see :func:`load`."""
     header, arrays = read_model(path, verify=verify)
     with reading(path):
-        name = entry(header, "estimator", str)
-        if name not in ESTIMATORS:
-            raise Malformed(f"it holds a {shorten(name)}; this version of nhsvm knows {', '.join(ESTIMATORS)}")
         decoder = Decoder(entry(header, "hierarchies", list), arrays)
-        if not decoder.hierarchies:
-            raise Malformed("it has no hierarchy")
-        params = {key: decoder.decode(value) for key, value in entry(header, "params", dict).items()}
-        state = {key: decoder.decode(value) for key, value in entry(header, "state", dict).items()}
-        classes = decode_array(entry(header, "classes", dict))
-        feature_names = header.get("feature_names")
-        try:
-            estimator = _estimator_class(name)(**params)
-            estimator.hierarchy_, estimator.classes_ = decoder.hierarchies[0], classes
-            if feature_names is not None:
-                estimator.feature_names_in_ = decode_array(expect(feature_names, dict, "the feature names"))
-            estimator._restore(state, group(arrays, "fitted/"))
-        except (ValueError, TypeError, LookupError, AttributeError) as error:
-            problem = error.problem if isinstance(error, FileFormatError) else f"{type(error).__name__}: {error}"
-            raise Malformed(f"its parts do not make a {name}: {problem}") from error
+        estimator = _estimator(header, decoder, arrays)
+        model = pipeline_of(header, decoder, arrays, estimator) if "steps" in header else estimator
+        found = expect(header.get("note", {}), dict, "the note")
+        return model, {key: decoder.decode(value) for key, value in found.items()}
+
+
+def _estimator(header: dict[str, JSON], decoder: Decoder, arrays: dict[str, npt.NDArray[Any]]) -> Any:
+    name = entry(header, "estimator", str)
+    if name not in ESTIMATORS:
+        raise Malformed(f"it holds a {shorten(name)}; this version of nhsvm knows {', '.join(ESTIMATORS)}")
+    if not decoder.hierarchies:
+        raise Malformed("it has no hierarchy")
+    params = {key: decoder.decode(value) for key, value in entry(header, "params", dict).items()}
+    state = {key: decoder.decode(value) for key, value in entry(header, "state", dict).items()}
+    classes = decode_array(entry(header, "classes", dict))
+    feature_names = header.get("feature_names")
+    try:
+        estimator = _estimator_class(name)(**params)
+        estimator.hierarchy_, estimator.classes_ = decoder.hierarchies[0], classes
+        if feature_names is not None:
+            estimator.feature_names_in_ = decode_array(expect(feature_names, dict, "the feature names"))
+        estimator._restore(state, group(arrays, "fitted/"))
+    except (ValueError, TypeError, LookupError, AttributeError) as error:
+        problem = error.problem if isinstance(error, FileFormatError) else f"{type(error).__name__}: {error}"
+        raise Malformed(f"its parts do not make a {name}: {problem}") from error
     return estimator
 
 
