@@ -5,12 +5,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from nhsvm.estimators import HSVM, NHSVM, SSVM, FlatSVM
+    from nhsvm.explanation import explain
     from nhsvm.hierarchy import Hierarchy
-    from nhsvm.persistence import load
+    from nhsvm.persistence import load, save
     from nhsvm.weights import node_weights
 
 __version__ = "0.1.0.dev0"
-__all__ = ["HSVM", "NHSVM", "SSVM", "FlatSVM", "Hierarchy", "__version__", "load", "node_weights"]
+__all__ = ["HSVM", "NHSVM", "SSVM", "FlatSVM", "Hierarchy", "__version__", "explain", "load", "node_weights", "save"]
 
 _HOME = {
     "FlatSVM": "nhsvm.estimators",
@@ -18,8 +19,10 @@ _HOME = {
     "Hierarchy": "nhsvm.hierarchy",
     "NHSVM": "nhsvm.estimators",
     "SSVM": "nhsvm.estimators",
+    "explain": "nhsvm.explanation",
     "load": "nhsvm.persistence",
     "node_weights": "nhsvm.weights",
+    "save": "nhsvm.persistence",
 }  # public name -> module, imported on first use
 
 

@@ -13,6 +13,7 @@ from nhsvm.columns import Columns
 from nhsvm.errors import OptionError
 from nhsvm.estimators._chunks import Learned, in_chunks
 from nhsvm.estimators._data import checked, checked_weights, same_length
+from nhsvm.estimators._explain import Explaining
 from nhsvm.estimators._sets import Sets
 from nhsvm.estimators._targets import as_labels
 from nhsvm.hierarchy.graph import IntArray
@@ -20,7 +21,7 @@ from nhsvm.hierarchy.graph import IntArray
 Floats = npt.NDArray[Any]
 
 
-class Prediction(Sets):
+class Prediction(Explaining, Sets):
     """Prediction with stored weights; a mixin.
 
     Attributes

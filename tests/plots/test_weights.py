@@ -1,46 +1,16 @@
-"""Pictures show what the records say."""
+"""Pictures of hierarchies show the weights of their nodes."""
 
 import matplotlib as mpl
 import numpy as np
 import pytest
 
 from estimators.problems import DAG, TREE, make
-from nhsvm import SSVM, FlatSVM
+from nhsvm import SSVM
 from nhsvm.errors import NHSVMError, OptionError
-from nhsvm.plots import plot_convergence, plot_weights
+from nhsvm.plots import plot_weights
 from strategies import random_hierarchy
 
 mpl.use("Agg")
-
-
-@pytest.fixture(scope="module")
-def model():
-    rng = np.random.default_rng(0)
-    return FlatSVM(tol=1e-6).fit(rng.normal(size=(60, 5)), rng.integers(0, 4, 60))
-
-
-def test_the_curve_is_the_history(model):
-    axes = plot_convergence({"flat": model})
-    curve, certified = axes.get_lines()
-    assert curve.get_ydata().tolist() == [record["gap"] for record in model.history_]
-    assert certified.get_ydata().tolist() == [record["gap"] for record in model.history_ if record["certified"]]
-    assert len(certified.get_ydata()) >= 1
-    assert axes.get_yscale() == "log"
-
-
-def test_on_given_axes(model):
-    from matplotlib.figure import Figure
-
-    axes = Figure().subplots()
-    assert plot_convergence(model, ax=axes) is axes
-    assert axes.get_legend().get_texts()[0].get_text() == "FlatSVM"
-
-
-def test_a_model_without_history_is_named():
-    with pytest.raises(NHSVMError, match="'mine' has no history_"):
-        plot_convergence({"mine": FlatSVM()})
-    with pytest.raises(NHSVMError, match="no model"):
-        plot_convergence({})
 
 
 @pytest.mark.parametrize("hierarchy", [TREE, DAG], ids=["tree", "dag"])
@@ -61,15 +31,21 @@ def test_a_large_hierarchy_is_drawn_as_an_icicle(extra):
     h = random_hierarchy(100, 0, roots=3, extra=extra)
     model = SSVM(h, max_iter=5, tol=0.5).fit(*make(h, n_samples=h.n_leaves))
     axes = plot_weights(model)
-    cells, filled = axes.containers
-    assert len(cells) == len(filled) == h.n_nodes
+    cells, bars = axes.containers
+    assert len(cells) == len(bars) == h.n_nodes
     boxes = np.array([[c.get_x(), c.get_x() + c.get_width(), c.get_y()] for c in cells])
     for y in np.unique(boxes[:, 2]):  # no two of a level overlap
         row = boxes[boxes[:, 2] == y]
         row = row[np.argsort(row[:, 0])]
         assert (row[1:, 0] >= row[:-1, 1] - 1e-9).all()
-    heights = np.array([c.get_height() for c in filled])
-    assert heights.max() == pytest.approx(0.96)
+    lengths = np.sqrt((model.coef_**2).sum(axis=1) + model.intercept_**2)
+    heights = np.array([c.get_height() for c in bars])
+    expected = 0.36 * np.minimum(lengths / np.quantile(lengths, 0.99), 1.0)
+    np.testing.assert_allclose(heights, expected, atol=1e-6)
+    least, most = np.argmin(model.node_weights_), np.argmax(model.node_weights_)
+    scale = mpl.colormaps["viridis_r"]
+    for node in (least, most):
+        assert cells[node].get_facecolor() == pytest.approx(scale(model.node_weights_[node]), abs=0.01)
 
 
 def test_weights_of_what_is_not_fitted():

@@ -1,55 +1,14 @@
-"""Pictures, for which matplotlib must be installed (``pip install 'nhsvm[plot]'``)."""
+"""A hierarchy with its weights."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from nhsvm.errors import NHSVMError, OptionError
 from nhsvm.hierarchy.graph import FloatArray, Graph
-
-
-def plot_convergence(models: Any, ax: Any = None) -> Any:
-    """The relative gap of fits against time, on logarithmic axes.
-
-    Parameters
-    ----------
-    models : fitted estimator, or mapping of names to fitted estimators
-        Anything with a ``history_``.
-    ax : matplotlib axes, optional
-
-    Returns
-    -------
-    axes
-
-    Notes
-    -----
-    Filled marks are certified: primal and dual were measured exactly. Open ones are estimates from what a pass met.
-    """
-    named = dict(models) if isinstance(models, Mapping) else {type(models).__name__: models}
-    if not named:
-        raise NHSVMError("no model to plot")
-    for name, model in named.items():
-        if not getattr(model, "history_", None):
-            raise NHSVMError(f"{name!r} has no history_: fit it first")
-    axes: Any = ax if ax is not None else _pyplot().subplots(layout="constrained")[1]
-    for name, model in named.items():
-        seconds = [record["seconds"] for record in model.history_]
-        gaps = [record["gap"] for record in model.history_]
-        line = axes.plot(seconds, gaps, "-o", label=name, fillstyle="none", markersize=4)[0]
-        certified = [record for record in model.history_ if record["certified"]]
-        axes.plot(
-            [record["seconds"] for record in certified],
-            [record["gap"] for record in certified],
-            "o",
-            color=line.get_color(),
-        )
-    axes.set(xscale="log", yscale="log", xlabel="seconds", ylabel="(primal − dual) / primal")
-    axes.grid(alpha=0.3)
-    axes.legend()
-    return axes
+from nhsvm.plots._pyplot import pyplot
 
 
 def plot_weights(model: Any, ax: Any = None, *, max_nodes: int = 60) -> Any:
@@ -62,8 +21,9 @@ def plot_weights(model: Any, ax: Any = None, *, max_nodes: int = 60) -> Any:
     ax : matplotlib axes, optional
     max_nodes : int
         Up to so many nodes are drawn as a tree: discs with α beside them, the larger the longer U_n. More are drawn as
-        an icicle: a row a level, a cell a node, as wide as it has leaves below, filled the higher the longer U_n. A
-        node with several parents has its cell below the first.
+        an icicle: a row a level, a cell a node, as wide as it has leaves below, coloured by α; the bars below a row
+        are the lengths of its U_n, one in a hundred being cut. A node with several parents has its cell below the
+        first.
 
     Returns
     -------
@@ -73,7 +33,7 @@ def plot_weights(model: Any, ax: Any = None, *, max_nodes: int = 60) -> Any:
         raise NHSVMError(f"{type(model).__name__} has no node_weights_: fit it first")
     if max_nodes < 0:
         raise OptionError(f"max_nodes must be at least 0, not {max_nodes}")
-    plt = _pyplot()
+    plt = pyplot()
     hierarchy, alpha = model.hierarchy_, model.node_weights_
     graph = hierarchy.graph
     squares = np.einsum("ij,ij->i", model.coef_, model.coef_) + model.intercept_**2
@@ -89,7 +49,7 @@ def plot_weights(model: Any, ax: Any = None, *, max_nodes: int = 60) -> Any:
     else:
         _draw_icicle(ax, graph, alpha, length, colours, left, width)
     ax.figure.colorbar(colours, ax=ax, label="weight α", shrink=0.8)
-    how = "size of discs" if small else "height of fillings"
+    how = "size of discs" if small else "bars"
     ax.set_title(f"{type(model).__name__}: {graph.n_nodes} nodes; {how}: length of U")
     return ax
 
@@ -140,16 +100,9 @@ def _draw_icicle(
     ax: Any, graph: Graph, alpha: FloatArray, length: FloatArray, colours: Any, left: FloatArray, width: FloatArray
 ) -> None:
     bottom = -graph.level - 1.0
-    edge = {"edgecolor": "0.6", "linewidth": 0.3} if graph.n_nodes <= 2000 else {"linewidth": 0}
-    ax.bar(left, 0.96, width, bottom, align="edge", color="0.95", **edge)
-    ax.bar(left, 0.96 * length, width, bottom, align="edge", color=colours.to_rgba(alpha), linewidth=0)
+    edge = {"edgecolor": "0.8", "linewidth": 0.3} if graph.n_nodes <= 2000 else {"linewidth": 0}
+    ax.bar(left, 0.56, width, bottom + 0.4, align="edge", color=colours.to_rgba(alpha), **edge)
+    full = float(np.quantile(length, 0.99)) or 1.0
+    ax.bar(left, 0.36 * np.minimum(length / full, 1.0), width, bottom, align="edge", color="0.25", linewidth=0)
     ax.set(xlim=(0, float((left + width).max())), ylim=(-graph.n_levels, 0), xlabel="leaves", ylabel="level")
     ax.set_yticks(-np.arange(graph.n_levels) - 0.5, [str(k) for k in range(graph.n_levels)])
-
-
-def _pyplot() -> Any:
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError as error:
-        raise ImportError("pictures need matplotlib: pip install 'nhsvm[plot]'") from error
-    return plt
