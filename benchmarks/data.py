@@ -33,6 +33,7 @@ from sklearn.feature_extraction.text import TfidfTransformer, TfidfVectorizer
 from sklearn.preprocessing import StandardScaler
 
 from nhsvm import Hierarchy
+from nhsvm.model_selection import hold_out_split
 
 Matrix = sp.csr_matrix | npt.NDArray[np.float64]
 Labels = npt.NDArray[Any]
@@ -93,18 +94,8 @@ class Problem:
 
 
 def stratified_split(y: Labels, share: float, seed: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-    """Positions to keep and to hold out: every (1/share)-th sample in an order sorted by label, random within a label.
-
-    Labels of one sample stay in what is kept. Sampling along the sorted order, instead of rounding label by label,
-    holds out the right share of rare labels too; a label with two samples never loses both as long as share <= 1/2.
-    """
-    _, code, count = np.unique(y, return_inverse=True, return_counts=True)
-    rng = np.random.default_rng(seed)
-    order = np.lexsort((rng.random(len(code)), code))
-    order = order[count[code[order]] > 1]
-    step = 1 / share
-    out = order[np.arange(rng.uniform(0, step), len(order), step).astype(int)]
-    return np.setdiff1d(np.arange(len(code)), out), np.sort(out)
+    """Positions to keep and to hold out."""
+    return hold_out_split(y, test_size=share, random_state=seed)
 
 
 def _lines(path: Path) -> list[str]:

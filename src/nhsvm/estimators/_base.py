@@ -171,6 +171,7 @@ class HierarchicalSVM(Prediction, Probability, SetFit, WarmStart, Stream, Stored
         self.gap_ = solution.certificate.gap
         self.history_ = solution.history
         self.n_iter_ = max(1, len(solution.history))
+        self._interrupted = solution.interrupted
         self._stream = None
         self._keep_state(problem, solution)
 

@@ -33,8 +33,7 @@ def check_options(estimator: Any) -> None:
     _check_offsets(estimator.offsets)
     _whole(estimator.max_iter, "max_iter", 1)
     _whole(estimator.verbose, "verbose", 0)
-    if estimator.n_jobs is not None and (not _is_whole(estimator.n_jobs) or estimator.n_jobs == 0):
-        raise OptionError(f"n_jobs must be None, a positive number of threads, or -1 for all, not {estimator.n_jobs!r}")
+    check_jobs(estimator.n_jobs)
     if estimator.callback is not None and not callable(estimator.callback):
         raise OptionError(f"callback must be a function of one record, not {estimator.callback!r}")
     _one_of(estimator.oracle, "oracle", ORACLES)
@@ -42,6 +41,12 @@ def check_options(estimator: Any) -> None:
     _check_class_weight(estimator.class_weight)
     _check_solver(estimator)
     _check_cv(estimator)
+
+
+def check_jobs(n_jobs: Any) -> None:
+    """Raise an OptionError unless ``n_jobs`` is None or a number of threads."""
+    if n_jobs is not None and (not _is_whole(n_jobs) or n_jobs == 0):
+        raise OptionError(f"n_jobs must be None, a positive number of threads, or -1 for all, not {n_jobs!r}")
 
 
 def _check_margin(estimator: Any) -> None:

@@ -18,7 +18,7 @@ class WarmStart:
     _fitted_costs: Any
 
     def _start(self, problem: Any) -> tuple[Any, ...]:
-        """Dual variables of the fit before, if they are to be used: scaled to the new costs."""
+        """Dual variables of the fit before, if they are to be used: made fit for the new costs."""
         state = getattr(self, "_planes", None)
         if not self.warm_start or state is None:
             return ()
@@ -33,13 +33,16 @@ class WarmStart:
             state.describe(problem.leaves, problem.oracle)
         elif (problem.costs > 0)[~had].any():  # a sample that cost nothing has no label sets to go on from
             return ()
-        state.rescale(np.divide(problem.costs, self._fitted_costs, out=np.zeros(len(had)), where=had))
+        state.carry(self._fitted_costs, problem.costs)
         return (state,)
 
     def _keep_state(self, problem: Any, solution: Any) -> None:
         self._planes = solution.planes if self.warm_start else None
         self._fitted_truth = _truth(problem) if self.warm_start else None
         self._fitted_costs = problem.costs if self.warm_start else None
+
+    def _keep_nothing(self) -> None:
+        self._planes = self._fitted_truth = self._fitted_costs = None
 
 
 def _truth(problem: Any) -> tuple[Any, ...]:

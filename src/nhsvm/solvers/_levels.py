@@ -105,6 +105,10 @@ class Levels:
             self.masses[i] = self.masses[i] * factor
             self.levels[i] = self.levels[i] * factor
 
+    def carry(self, before: FloatArray, now: FloatArray) -> None:
+        """Make these variables of one path of C fit for the next costs."""
+        self.rescale(np.divide(now, before, out=np.zeros_like(now), where=before > 0))
+
     def layout(self, samples: PtrArray, rewards: FloatArray, chosen: npt.NDArray[np.uint8], team: Team) -> Shelves:
         """The cells of some samples with the leaves that may move, and cells for the label sets found.
 

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from nhsvm._jit import inlined, kernel
 from nhsvm.hierarchy.graph import FloatArray, IntArray, PtrArray, Ragged
+from nhsvm.solvers._carry import carried
 from nhsvm.solvers._marginal_step import marginal_batch_kernel
 from nhsvm.solvers._steps import Steps
 from nhsvm.solvers._threads import Team
@@ -95,6 +96,27 @@ class Marginals:
         """Multiply all variables of every sample."""
         indptr, at = self.flat()
         self.z[at] *= np.repeat(factors, np.diff(indptr))
+
+    def carry(self, before: FloatArray, now: FloatArray) -> None:
+        """Make these variables of one path of C fit for the next costs; see :func:`nhsvm.solvers._carry.carried`.
+
+        What is not on other label sets is on the true one, so a sample whose variables stay gets more of that.
+        """
+        _, at = self.flat()
+        owner = np.repeat(np.arange(len(self.count)), self.count)
+        n_columns = len(self.parent)
+        true = np.isin(owner * n_columns + self.column[at], self._true_places(n_columns))
+        used = np.zeros(len(self.count))  # at least so much is on other label sets
+        np.maximum.at(used, owner, np.where(true, before[owner] - self.z[at], self.z[at]))
+        all_there = np.bincount(owner[true], minlength=len(used)) == self.truth.sizes()
+        ratio = np.divide(now, before, out=np.zeros_like(now), where=before > 0)
+        # a true label without any marginal is not stored, and so can get no more of it
+        factors = np.where(all_there, np.minimum(carried(used, before, now), ratio), ratio)
+        self.z[at] = self.z[at] * factors[owner] + true * (now - factors * before)[owner]
+
+    def _true_places(self, n_columns: int) -> npt.NDArray[np.int64]:
+        owner = np.repeat(np.arange(len(self.count)), self.truth.sizes())
+        return owner * n_columns + self.truth.indices
 
     def keep(self, samples: PtrArray, layout: Active) -> None:
         """Store the marginals above zero."""

@@ -18,6 +18,7 @@ from nhsvm.columns import Columns
 from nhsvm.hierarchy.graph import FloatArray, IntArray, PtrArray
 from nhsvm.oracles._proposals import Proposals
 from nhsvm.solvers._block import batch_kernel
+from nhsvm.solvers._carry import carried
 from nhsvm.solvers._updates import Updates
 
 _CHUNK = 4096  # samples whose losses are looked up at a time
@@ -131,6 +132,12 @@ class Planes:
     def rescale(self, factors: FloatArray) -> None:
         """Multiply the dual variables of every sample by a factor of its own."""
         self.weight[self.flat()[1]] *= np.repeat(factors, self.count)
+
+    def carry(self, before: FloatArray, now: FloatArray) -> None:
+        """Make these variables of one path of C fit for the next costs; see :func:`nhsvm.solvers._carry.carried`."""
+        owner = np.repeat(np.arange(len(self.count)), self.count)
+        used: FloatArray = np.bincount(owner, self.weight[self.flat()[1]], minlength=len(self.count)).astype(np.float64)
+        self.rescale(carried(used, before, now))
 
     def coefficients(self, leaves: IntArray, columns: Columns) -> Updates:
         """α_n β_in of all samples."""
