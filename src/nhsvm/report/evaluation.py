@@ -1,0 +1,151 @@
+"""``evaluate``: everything there is to say about a model on labelled samples."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from nhsvm.errors import DataError, OptionError
+from nhsvm.hierarchy import Hierarchy
+from nhsvm.metrics import lshtc_measures
+from nhsvm.report._answers import Answers, answer, n_samples_of
+from nhsvm.report._confusions import confused_pairs, error_distances, surest_errors
+from nhsvm.report._measures import measured, pair
+from nhsvm.report._model import facts, features, take_apart
+from nhsvm.report._nodes import Compared, count_depths, count_nodes
+from nhsvm.report._record import Evaluation, Nodes, plain
+from nhsvm.report._truth import read_truth
+
+
+def evaluate(
+    model: Any,
+    X: Any,
+    y: Any,
+    *,
+    hierarchy: Hierarchy | None = None,
+    texts: Sequence[Any] | None = None,
+    ids: Sequence[Any] | None = None,
+    confusions: int = 50,
+    examples: int = 40,
+    bins: int = 10,
+) -> Evaluation:
+    """Compare what a fitted model predicts with what is true: measures, tables, confusions, examples.
+
+    Parameters
+    ----------
+    model : fitted classifier, Pipeline that ends in one, or search
+        Of one label a sample, or of label sets.
+    X : samples, as ``model.predict`` takes them
+    y : labels, label sets or indicator, as ``model.fit`` takes them
+        Labels may be on inner nodes. Labels that training has not seen are counted and named in ``notes``; they must be
+        in the hierarchy, unless the model has none.
+    hierarchy : Hierarchy, optional
+        By default that of the model. Another one may hold more nodes, or give a flat model a hierarchy to be judged by.
+    texts : sequence of str, optional
+        Shown with examples; by default X, if it is text.
+    ids : sequence, optional
+        What to call the samples; by default their numbers from 0.
+    confusions, examples : int
+        How many pairs of labels, and how many errors, to keep at the most.
+    bins : int
+        Of the reliability curve.
+
+    Returns
+    -------
+    Evaluation
+
+    Raises
+    ------
+    UnknownLabelError
+        For a label that the hierarchy does not hold.
+    LabelError, DataError, OptionError
+        If labels, samples or options do not fit.
+
+    Examples
+    --------
+    >>> from nhsvm import Hierarchy, NHSVM
+    >>> h = Hierarchy.from_edges([("animal", "dog"), ("animal", "cat"), ("plant", "oak")])
+    >>> X, y = [[1.0, 0.0, 0.0], [0.2, 1.0, 0.0], [0.0, 0.0, 1.0]], ["dog", "cat", "oak"]
+    >>> model = NHSVM(h, C=10).fit(X, y)
+    >>> found = evaluate(model, [*X, [0.9, 0.1, 0.0]], [*y, "cat"])
+    >>> found.metrics["accuracy"], found.metrics["error_distance"]
+    (0.75, 2.0)
+    >>> [(c.true, c.predicted, c.count) for c in found.confusions]
+    [('cat', 'dog', 1)]
+    """
+    for name, value, least in (("confusions", confusions, 0), ("examples", examples, 0), ("bins", bins, 1)):
+        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+            raise OptionError(f"{name} must be a whole number of at least {least}, not {value!r}")
+    parts = take_apart(model)
+    truth = read_truth(y, parts, hierarchy)
+    n_samples = truth.true.shape[0]
+    texts = _texts(X) if texts is None else texts
+    for name, given in (("X", X), ("texts", texts), ("ids", ids)):
+        if given is not None and n_samples_of(given) != n_samples:
+            raise DataError(f"y has {n_samples} samples, but {name} {n_samples_of(given)}")
+    answers = answer(parts, features(parts, X), truth, bins)
+    compared = Compared(truth, answers.pred)
+    nodes = count_nodes(compared, parts.last)
+    distances = None if parts.has_sets else error_distances(compared)
+    found, n_confusions = confused_pairs(compared, nodes, confusions)
+    margins = answers.margins(compared.wrong)
+    return Evaluation(
+        kind="sets" if parts.has_sets else "single",
+        n_samples=n_samples,
+        n_wrong=len(compared.wrong),
+        metrics=measured(compared, answers, distances),
+        lshtc=lshtc_measures(**pair(compared)),
+        depths=count_depths(compared),
+        nodes=nodes,
+        confusions=found,
+        n_confusions=n_confusions,
+        reliability=None if answers.bins is None else answers.bins.result(),
+        examples=surest_errors(
+            compared, nodes, margins, distances, texts=_items(texts), ids=_items(ids), most=examples
+        ),
+        history=plain(parts.history),
+        facts=plain(facts(parts)),
+        notes=_notes(compared, answers, nodes),
+    )
+
+
+def _texts(X: Any) -> Any:
+    """X itself if it is a list, an array or a column of text."""
+    if len(getattr(X, "shape", (1,))) != 1 or not hasattr(X, "__len__") or not len(X):
+        return None
+    items = _items(X)
+    return items if isinstance(items[0], str) else None
+
+
+def _items(given: Any) -> Any:
+    """A sequence that counts from 0, whatever index a column has."""
+    if given is None or isinstance(given, (list, tuple, np.ndarray)):
+        return given
+    return list(given)
+
+
+def _notes(compared: Compared, answers: Answers, nodes: Nodes) -> list[str]:
+    notes = []
+    unseen = compared.truth.unseen
+    if unseen.any():
+        labels = int(unseen.sum())
+        hit = np.flatnonzero(np.diff(compared.true[:, np.flatnonzero(unseen)].indptr))
+        rest = compared.true.shape[0] - len(hit)
+        right = rest - len(np.setdiff1d(compared.wrong, hit))
+        named = [name for name, old in zip(nodes.name, ~unseen[compared.used], strict=True) if not old]
+        notes.append(
+            f"{len(hit):,} of {compared.true.shape[0]:,} samples have a label that training has not seen "
+            f"({labels:,} such label{'s' * (labels != 1)}: {', '.join(named[:5])}{', …' * (labels > 5)}), so they "
+            "cannot be exactly right." + (f" Of the others, {right / rest:.1%} are." if rest else "")
+        )
+    if answers.node_scores is None and len(answers.score_nodes):
+        notes.append("AU(PRC) was left out: it needs the scores of all nodes for all samples at once, over 1 GiB here.")
+    several = int((nodes.n_parents > 1).sum())
+    if several:
+        notes.append(
+            f"{several:,} nodes have several parents. The picture and the paths show them below the first one; all "
+            "counts are for all parents."
+        )
+    return notes
