@@ -1,19 +1,31 @@
-"""The command line, one file a command."""
+"""The command line, one file a command.
+
+Modules of commands import nothing heavy at their top, so that ``nhsvm --help`` and shell completion are fast; a test
+holds it.
+"""
 
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 
 import typer
 
 from nhsvm import __version__
-from nhsvm.cli.demo import demo
-from nhsvm.cli.inspect import inspect
 from nhsvm.errors import NHSVMError
 
-app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, help="Classify into label hierarchies.")
-app.command()(demo)
-app.command()(inspect)
+COMMANDS = ("train", "tune", "predict", "evaluate", "inspect", "demo")
+"""Names of commands; ``nhsvm train`` is ``train`` in ``cli/train.py``."""
+
+app = typer.Typer(
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    help="Classify into label hierarchies.",
+    epilog="Every command has an example in its --help. Completion of options: nhsvm --install-completion",
+)
+for _name in COMMANDS:
+    app.command(_name)(getattr(import_module(f"nhsvm.cli.{_name}"), _name))
 
 
 def _show_version(asked: bool) -> None:
@@ -32,7 +44,8 @@ def _options(
 def main() -> None:
     """Run a command; bad input ends it with one line on standard error and exit code 2."""
     try:
-        app()
-    except (NHSVMError, OSError) as error:
-        typer.echo(f"nhsvm: {' '.join(str(error).split())}", err=True)
+        app(prog_name="nhsvm")
+    except (NHSVMError, OSError, MemoryError) as error:
+        lack = "not enough memory: " if isinstance(error, MemoryError) else ""
+        typer.echo(f"nhsvm: {lack}{' '.join(str(error).split())}", err=True)
         sys.exit(2)

@@ -1,56 +1,70 @@
-"""``nhsvm demo``: what normalisation does, on a small hierarchy."""
+"""``nhsvm demo``: four models on real texts, side by side; then one sentence, its place, and why."""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
 import typer
 
-from nhsvm.attributes import label_penalty
-from nhsvm.cli._show import drawing_with_columns
-from nhsvm.hierarchy import Hierarchy
-from nhsvm.weights import Flat, Maxmin, Power, Scheme, Uniform, node_weights
+from nhsvm.cli._output import check_writable, note, readable_bytes
+from nhsvm.errors import OptionError
 
-_SHOP = [
-    ("books", "fiction", "crime"),
-    ("books", "fiction", "poetry"),
-    ("books", "cooking"),
-    ("music", "vinyl"),
-    ("tools", "garden", "power tools", "mowers", "robot mowers"),
-    ("tools", "garden", "power tools", "mowers", "petrol mowers"),
-    ("tools", "garden", "power tools", "chainsaws"),
-    ("tools", "hammers"),
-]
-_SCHEMES: dict[str, Scheme] = {
-    "flat": Flat(),
-    "uniform": Uniform(),
-    "power": Power(),
-    "even": Power(directional=True),
-    "maxmin": Maxmin(),
-}
+if TYPE_CHECKING:
+    from nhsvm.cli._demo import Comparison
+
+SENTENCE = "Eigenvalues of a large sparse symmetric matrix, by Lanczos iterations"
 
 
-def demo() -> None:
-    """Show a small hierarchy with its node weights under every scheme.
+def demo(
+    text: Annotated[str | None, typer.Option(help="A sentence to classify; asked for on a terminal.")] = None,
+    report: Annotated[Path, typer.Option(help="Where to write the report.")] = Path("nhsvm-demo.html"),
+    no_report: Annotated[bool, typer.Option("--no-report", help="Write no report.")] = False,
+) -> None:
+    """Train and compare four models on real texts, classify a sentence, explain the answer, write a report.
 
-    Example: nhsvm demo
+    The texts are the docstrings of the installed numpy, scipy and scikit-learn; their labels are the modules they are
+    from. Nothing is downloaded.
+
+    Example: nhsvm demo --text "fit a straight line to points"
     """
-    h = Hierarchy.from_paths(_SHOP)
-    typer.echo(f"{h}\n\nThe weight of every node (how much of a label's vector it carries):\n")
-    typer.echo(drawing_with_columns(h, {name: node_weights(h, scheme) for name, scheme in _SCHEMES.items()}))
-    typer.echo(
-        "\nflat ignores the hierarchy; uniform (HSVM) gives deep labels more weight in all than shallow ones;\n"
-        "power, even (power with directional=True) and maxmin (NHSVM) add up to 1 on the way to every leaf.\n"
+    if text is not None and not text.strip():
+        raise OptionError("--text is empty: give a sentence to classify")
+    if not no_report:
+        check_writable(report, "--report")
+    from nhsvm.cli._demo import Comparison, figure
+
+    typer.echo(figure())
+    comparison = Comparison()
+    typer.echo(comparison.describe_data())
+    for line in comparison.run():
+        typer.echo(line)
+    for sentence in _sentences(text):
+        typer.echo(comparison.classify(sentence))
+    if not no_report:
+        _write(comparison, report)
+
+
+def _sentences(text: str | None) -> Iterator[str]:
+    """The one that was given, or the default one; on a terminal, all that the user types."""
+    if text is not None or not (sys.stdin.isatty() and sys.stdout.isatty()):
+        yield SENTENCE if text is None else text
+        return
+    typed: str = typer.prompt(
+        "\nA sentence about numerical Python, to see which module it belongs to", default=SENTENCE
     )
-    _figure_1()
+    while typed:
+        yield typed
+        typed = typer.prompt("\nAnother one (Enter to end)", default="", show_default=False).strip()
 
 
-def _figure_1() -> None:
-    """The paper's Figure 1: a needless copy of a node, and what it does to the price of a classifier."""
-    before = Hierarchy.from_edges([], nodes=["y1", "y2"])
-    after = Hierarchy.from_edges([("copy of y1", "y1")], nodes=["copy of y1", "y2"])
-    typer.echo("Put a needless copy above label y1. The penalty on the same classifier for y1 becomes")
-    for name, scheme in (("HSVM", Uniform()), ("NHSVM", Maxmin())):
-        old, new = (
-            label_penalty(h, node_weights(h, scheme), [[float(leaf == "y1")] for leaf in h.leaves])
-            for h in (before, after)
-        )
-        typer.echo(f"  {name:<6} {new / old:.2f} times what it was")
+def _write(comparison: Comparison, path: Path) -> None:
+    from importlib.util import find_spec
+
+    if find_spec("jinja2") is None:
+        note("\nNo report: it needs jinja2, pip install 'nhsvm[report]'")
+        return
+    comparison.write_report(path)
+    typer.echo(f"\nReport on NHSVM: {path} ({readable_bytes(path.stat().st_size)}), to be opened in a browser")

@@ -1,34 +1,59 @@
-"""``nhsvm inspect``: a hierarchy file in numbers and as a drawing."""
+"""``nhsvm inspect``: a hierarchy file or a model file in numbers and as a drawing."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
-import numpy as np
 import typer
 
-from nhsvm.cli._show import drawing_with_columns
-from nhsvm.hierarchy import Hierarchy
-from nhsvm.weights import node_weights
+from nhsvm.cli._output import JsonFlag, print_json
+from nhsvm.errors import OptionError
 
 
 def inspect(
-    hierarchy: Annotated[Path, typer.Argument(help="LSHTC cat_hier.txt, edge TSV/CSV or JSON; .gz too")],
-    weights: Annotated[str, typer.Option(help="scheme of the weights to show")] = "maxmin",
-    max_nodes: Annotated[int, typer.Option(min=1, help="lines to draw at the most")] = 40,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Model file, or hierarchy: LSHTC, TSV, CSV or JSON.")],
+    weights: Annotated[str | None, typer.Option(help="Scheme of weights of a hierarchy; maxmin if not said.")] = None,
+    features: Annotated[int, typer.Option(min=0, help="Strongest features to show for every node of a model.")] = 5,
+    node: Annotated[list[str] | None, typer.Option(help="Show this node only; may be repeated.")] = None,
+    max_nodes: Annotated[int, typer.Option(min=1, help="Nodes to show at the most.")] = 40,
+    json: JsonFlag = False,
 ) -> None:
-    """Describe a hierarchy file and draw it with its node weights.
+    """Describe a hierarchy file, or a model file: what it has learned, how well, and how large it is.
 
-    Example: nhsvm inspect cat_hier.txt --weights power
+    Examples: nhsvm inspect cat_hier.txt --weights power; nhsvm inspect papers.nhsvm --node physics --features 10
     """
-    h = Hierarchy.read(hierarchy)
-    graph = h.graph
-    several = int((graph.parents.sizes() > 1).sum())
-    depth, leaves = np.unique(graph.level[graph.leaves], return_counts=True)
-    alpha = node_weights(h, weights)
-    typer.echo(f"{h}")
-    typer.echo(f"nodes with several parents: {several}")
-    typer.echo(f"duplicated nodes (M(G) merges them): {h.n_nodes - h.minimal().n_nodes}")
-    typer.echo("leaves by depth: " + ", ".join(f"{d}: {n}" for d, n in zip(depth, leaves, strict=True)) + "\n")
-    typer.echo(drawing_with_columns(h, {weights: alpha}, max_nodes))
+    if is_model(file):
+        from nhsvm.cli import _inspect_model as of_model
+
+        if weights is not None:
+            raise OptionError("--weights is for hierarchies; a model has its own")
+        result, show = of_model.describe(file, features, node or [], max_nodes), of_model.show
+    else:
+        from nhsvm.cli import _inspect_hierarchy as of_hierarchy
+
+        if node:
+            raise OptionError(f"--node is for models, and {file} is none")
+        result, show = of_hierarchy.describe(file, weights or "maxmin", max_nodes), of_hierarchy.show
+    if json:
+        print_json({key: value for key, value in result.items() if key != "drawing"})
+    else:
+        typer.echo(show(result))
+
+
+def is_model(file: Path) -> bool:
+    """Whether a file begins like a model, which no text does: its length in eight bytes, then JSON."""
+    if file.suffix == ".nhsvm":
+        return True
+    if not file.is_file():  # said by whoever opens it
+        return False
+    with file.open("rb") as stream:
+        start = stream.read(9)
+    return len(start) == 9 and start[7] == 0 and start[8:] == b"{"
+
+
+def lines(rows: dict[str, Any]) -> str:
+    """Names and values, aligned; what is None is left out."""
+    shown = {name: value for name, value in rows.items() if value is not None}
+    wide = max(map(len, shown))
+    return "\n".join(f"{name:<{wide}}  {value}" for name, value in shown.items())

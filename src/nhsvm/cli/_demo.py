@@ -1,0 +1,150 @@
+"""The parts of ``nhsvm demo``."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.pipeline import make_pipeline
+
+import nhsvm
+from nhsvm import HSVM, NHSVM, SSVM, FlatSVM, Hierarchy, datasets
+from nhsvm.cli._output import note
+from nhsvm.cli._progress import FitProgress
+from nhsvm.cli._show import drawing_with_columns
+from nhsvm.metrics import tree_distance
+from nhsvm.model_selection import hold_out_split
+from nhsvm.weights import node_weights
+
+C, TOL = 3.0, 0.01  # C as held-out texts choose it (docs/results/accuracy.md); more precision changes little
+_MODELS = {
+    FlatSVM: "ignores the hierarchy",
+    HSVM: "hierarchical, weights of 1",
+    SSVM: "hierarchical, weights learned",
+    NHSVM: "hierarchical, normalised weights",
+}
+_SHOP = [("books", "fiction", "crime"), ("books", "fiction", "poetry"), ("books", "cooking"), ("music", "vinyl")]
+
+
+def figure() -> str:
+    """What the models differ in, on a small hierarchy."""
+    h = Hierarchy.from_paths(_SHOP)
+    columns = {
+        "FlatSVM": node_weights(h, "flat"),
+        "HSVM": node_weights(h, "uniform"),
+        "NHSVM": node_weights(h, "maxmin"),
+    }
+    return (
+        "Labels form a hierarchy. A model gives every node a weight: how much labels below it share there.\n"
+        "NHSVM's add up to 1 on the way to every label, however deep it is:\n\n"
+        f"{drawing_with_columns(h, columns)}\n\n(SSVM learns them.) Now on real texts:\n"
+    )
+
+
+class Comparison:
+    """Docstrings, four models of them, and questions to the last."""
+
+    def __init__(self) -> None:
+        start = perf_counter()
+        note("reading docstrings ...")
+        data = datasets.load_docstrings()
+        assert data.hierarchy is not None
+        assert data.texts is not None
+        self.hierarchy = data.hierarchy
+        train, test = hold_out_split(data.y, test_size=0.2)
+        texts = np.array(data.texts, dtype=object)
+        self.vectoriser = TfidfVectorizer(sublinear_tf=True, min_df=2, stop_words="english")
+        self.X, self.y = self.vectoriser.fit_transform(texts[train]), data.y[train]
+        self.texts, self.true = texts[test].tolist(), data.y[test]
+        self.X_test = self.vectoriser.transform(self.texts)
+        self._seconds = perf_counter() - start
+        self.model: Any = None
+
+    def describe_data(self) -> str:
+        """What there is to learn from."""
+        n_train, n_test, n_modules = len(self.y), len(self.true), len(set(self.y))
+        return (
+            f"{n_train:,} docstrings of numpy, scipy and scikit-learn to learn from, {n_test:,} to test with;\n"
+            f"their labels are {n_modules:,} modules, such as {self.y[n_train // 2]!r}; "
+            f"{self.X.shape[1]:,} words ({self._seconds:.0f} s)\n"
+        )
+
+    def run(self) -> Iterator[str]:
+        """Fit all models; lines of a table, as they are done."""
+        note(f"compiling, once after installation ... {self._compile():.0f} s")
+        yield f"{'model':<8} {'':<33} {'accuracy':>8} {'tree distance':>14} {'proved gap':>11} {'time':>7}"
+        for kind, what in _MODELS.items():
+            svm, seconds = self._fitted(kind)
+            found = svm.predict(self.X_test)
+            distance = tree_distance(self.true.tolist(), found.tolist(), hierarchy=self.hierarchy)
+            yield (
+                f"{kind.__name__:<8} {what:<33} {np.mean(found == self.true):>8.1%} {distance:>14.3f} "
+                f"{svm.gap_:>11.2%} {seconds:>5.1f} s"
+            )
+            self.model = make_pipeline(self.vectoriser, svm)
+        yield (
+            f"\naccuracy: modules found, of {len(self.true):,}, so ± {self._error():.1%} is chance. "
+            "tree distance: steps in the hierarchy\nfrom the answer to the truth, on average. "
+            "proved gap: how far the objective can be above the optimum."
+        )
+
+    def _error(self) -> float:
+        """One standard error of the accuracy of the last model."""
+        share = float(np.mean(self.model.predict(self.texts) == self.true))
+        return float(np.sqrt(share * (1 - share) / len(self.true)))
+
+    def _compile(self) -> float:
+        """Fit on a few samples, so that the times shown are not those of the compiler."""
+        start = perf_counter()
+        few = np.unique(self.y, return_index=True)[1][:3]
+        for kind in _MODELS:
+            kind(self.hierarchy, C=C, tol=TOL).fit(self.X[few], self.y[few]).predict(self.X[few])
+        return perf_counter() - start
+
+    def _fitted(self, kind: Any) -> tuple[Any, float]:
+        options: dict[str, Any] = {}
+        if kind is NHSVM:  # whose answers have probabilities
+            options = {"probability": True, "cv": [hold_out_split(self.y, test_size=0.2)]}
+        progress = FitProgress(TOL, 1000, quiet=not sys.stderr.isatty())
+        with progress:
+            svm = kind(self.hierarchy, C=C, tol=TOL, callback=progress, **options).fit(self.X, self.y)
+        svm.set_params(callback=None)
+        return svm, svm.history_[-1]["seconds"]
+
+    def classify(self, sentence: str) -> str:
+        """Where the last model puts a sentence, and why."""
+        x = self.vectoriser.transform([sentence])
+        if not x.nnz:
+            return f"\n{sentence!r}\n  none of these words is in the docstrings, so there is nothing to go by"
+        svm = self.model[-1]
+        first, second, third = svm.predict_topk(x, 3)[0].tolist()
+        probability = dict(zip(svm.classes_.tolist(), svm.predict_proba(x)[0].tolist(), strict=True))
+        path = sorted(self.hierarchy.closure(first), key=self.hierarchy.depth)
+        why = nhsvm.explain(self.model, sentence, first, top=6)
+        rather = nhsvm.explain(self.model, sentence, first, against=second, top=4)
+        others = ", ".join(f"{label} ({probability[label]:.0%})" for label in (second, third))
+        return (
+            f"\n{sentence!r}\n  belongs to {' > '.join(map(str, path))} (probability {probability[first]:.0%}); "
+            f"next are {others}\n{self._sure(x, first)}\n"
+            f"Why? What every word adds at every node on the way:\n\n{why}\n\nAnd why not the next?\n\n{rather}"
+        )
+
+    def _sure(self, x: Any, label: Any) -> str:
+        """The deepest node that is more likely than not, if that is not the answer itself."""
+        svm = self.model[-1]
+        found = svm.predict_partial(x, 0.5)[0]
+        if svm.predict_proba(x).max() >= 0.5 or found == label:
+            return ""
+        return f"  It is not sure: at least 50% probable is {'no node' if found is None else f'only {found}'}.\n"
+
+    def write_report(self, path: Path) -> None:
+        """A page about the last model on the test texts."""
+        from nhsvm.report import evaluate, write_report
+
+        found = evaluate(self.model, self.texts, self.true.tolist())
+        write_report(found, path, title="NHSVM on the docstrings of numpy, scipy and scikit-learn")

@@ -1,0 +1,176 @@
+"""``nhsvm evaluate``: how good a model is on labelled data, as tables, JSON or an HTML page."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from nhsvm.cli._config import ConfigFile
+from nhsvm.cli._inputs import DataFile, LabelOptions, SampleOptions, takes
+from nhsvm.cli._models import LoadedModel, ModelFile, inputs_of, load_model, read_for
+from nhsvm.cli._output import JsonFlag, check_writable, needs, note, print_json, writing
+from nhsvm.errors import DataError, OptionError
+
+if TYPE_CHECKING:
+    from nhsvm.report import Evaluation
+
+
+@takes(samples=SampleOptions, labels=LabelOptions)
+def evaluate(
+    model: ModelFile,
+    data: DataFile,
+    samples: SampleOptions,
+    labels: LabelOptions,
+    *,
+    report: Annotated[
+        Path | None, typer.Option(metavar="FILE", show_default=False, help="Also write one HTML page: report.html.")
+    ] = None,
+    title: Annotated[str | None, typer.Option(show_default=False, help="Heading of the page.")] = None,
+    metrics: Annotated[
+        str | None,
+        typer.Option(metavar="A,B,...", show_default=False, help="Only these measures, by their names in --json."),
+    ] = None,
+    branches: Annotated[int, typer.Option(min=0, help="Inner nodes to show, those with the most samples first.")] = 15,
+    confusions: Annotated[int, typer.Option(min=0, help="Confused pairs of labels to show.")] = 15,
+    id_column: Annotated[
+        str | None, typer.Option(metavar="COLUMN", show_default=False, help="What samples are called in the report.")
+    ] = None,
+    config: ConfigFile = None,
+    json: JsonFlag = False,
+) -> None:
+    """Compare what a model predicts with the labels of a data file.
+
+    Shows all measures, by depth and by branch, and the labels that are confused most. Columns and features are those of
+    the training data unless options say otherwise. Labels that training has not seen are counted.
+
+    Example: nhsvm evaluate papers.nhsvm test.csv --report report.html
+
+    Example: zcat test.jsonl.gz | nhsvm evaluate model.nhsvm - --format jsonl --metrics accuracy,hierarchical_f1
+    """
+    _check_report(report, title)
+    loaded = load_model(model)
+    wanted = _wanted(metrics, loaded)
+    dataset = read_for(loaded, data, samples, labels, extra=[] if id_column is None else [id_column])
+    if dataset.y is None:
+        raise DataError(f"{data}: no labels to compare with; say where they are, as with --label COLUMN")
+    if dataset.skipped.count:
+        note(str(dataset.skipped))
+    from nhsvm.report import evaluate as evaluated
+
+    found = evaluated(
+        loaded.model,
+        inputs_of(loaded, dataset),
+        dataset.y,
+        hierarchy=None if labels.hierarchy is None else dataset.hierarchy,
+        texts=dataset.texts,
+        ids=None if id_column is None else dataset.extra[id_column],
+        confusions=max(confusions, 0 if report is None else 50),
+    )
+    if report is not None:
+        from nhsvm.report import write_report
+
+        with writing(report):
+            write_report(found, report, title)
+    if json:
+        kept = {"metrics": {name: found.metrics[name] for name in wanted if name in found.metrics}}
+        print_json(found.to_dict() | kept | {"report": None if report is None else str(report)})
+    else:
+        _show(found, wanted, branches, confusions)
+    if report is not None:
+        note(f"report: {report}")
+
+
+def _check_report(report: Path | None, title: str | None) -> None:
+    """An error if the page cannot be written; before any work."""
+    if title is not None and (report is None or not title.strip()):
+        raise OptionError("--title is the heading of the page: give some text, and --report FILE")
+    if report is None:
+        return
+    if str(report) == "-":
+        raise OptionError("--report needs the name of a file, such as report.html")
+    needs("jinja2", "report", "--report")
+    check_writable(report, "--report")
+
+
+def _wanted(metrics: str | None, loaded: LoadedModel) -> list[str]:
+    """Names of the measures to show."""
+    from nhsvm.report._measures import fitting
+    from nhsvm.report._model import take_apart
+
+    parts = take_apart(loaded.model)
+    known = fitting("sets" if parts.has_sets else "single", probabilities=parts.has_probabilities)
+    if metrics is None:
+        return known
+    wanted = [name.strip() for name in metrics.split(",")]
+    for name in wanted:
+        if name not in known:
+            raise OptionError(f"--metrics: this model has no measure {name!r}; it has {', '.join(known)}")
+    return wanted
+
+
+def _show(found: Evaluation, wanted: Sequence[str], branches: int, confusions: int) -> None:
+    from nhsvm.report._measures import MEASURES
+    from nhsvm.report._summary import measure, number, percent, sentences
+
+    typer.echo(" ".join(sentences(found)))
+    for line in found.notes:
+        typer.echo(f"Note: {line}")
+    values = [(n, measure(n, found.metrics[n]), MEASURES[n].meaning) for n in wanted if n in found.metrics]
+    _table("Measures", ("measure", "value", "meaning"), values, texts=(0, 2))
+    rows: list[Sequence[str]] = [
+        (str(d.depth), number(d.nodes), number(d.samples), percent(d.accuracy), percent(d.f1), number(d.first_errors))
+        for d in found.depths
+    ]
+    _table("By depth", ("depth", "nodes", "samples", "all right", "F1", "first wrong here"), rows)
+    nodes, kind = found.nodes, "accuracy" if found.kind == "single" else "found"
+    shares = (nodes.accuracy, nodes.f1, nodes.recall, nodes.leaving)
+    rows = [
+        (nodes.name[i], number(nodes.samples[i]), *(percent(share[i]) for share in shares))
+        for i in found.branches()[:branches].tolist()
+    ]
+    head: Sequence[str] = ("branch", "samples", kind, "F1", "stay", "errors that leave")
+    _table(_some("Branches", len(rows), len(found.branches())), head, rows, texts=(0,))
+    rows = [
+        (c.true, c.predicted, number(c.count), percent(c.share), number(c.distance))
+        for c in found.confusions[:confusions]
+    ]
+    head = ("true", "predicted", "times", "of this label", "distance")
+    _table(_some("Most confused", len(rows), found.n_confusions), head, rows, texts=(0, 1))
+
+
+def _some(title: str, shown: int, total: int) -> str:
+    return title if shown == total else f"{title} ({shown} of {total:,})"
+
+
+def _table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]], texts: Sequence[int] = ()) -> None:
+    """A table in colours on a terminal, in aligned columns elsewhere; nothing if it has no rows."""
+    if not rows:
+        return
+    if sys.stdout.isatty():
+        _rich_table(title, head, rows, texts)
+        return
+    width = [max(len(row[k]) for row in (head, *rows)) for k in range(len(head))]
+    typer.echo(f"\n{title}")
+    for row in (head, *rows):
+        cells = [
+            cell.ljust(w) if k in texts else cell.rjust(w) for k, (cell, w) in enumerate(zip(row, width, strict=True))
+        ]
+        typer.echo("  ".join(["", *cells]).rstrip())
+
+
+def _rich_table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]], texts: Sequence[int]) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table: Any = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
+    for k, name in enumerate(head):
+        table.add_column(name, justify="left" if k in texts else "right", overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row))  # labels are no markup
+    Console().print(table)

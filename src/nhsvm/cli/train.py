@@ -1,0 +1,140 @@
+"""``nhsvm train``: from a data file to a model file."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from nhsvm.cli._config import ConfigFile
+from nhsvm.cli._estimators import ModelOptions, described, make_estimator
+from nhsvm.cli._features import FeatureOptions, fitted, make_steps, summary
+from nhsvm.cli._inputs import DataFile, LabelOptions, SampleOptions, read_data, takes
+from nhsvm.cli._models import note_of
+from nhsvm.cli._output import JsonFlag, check_distinct, check_model_path, note, print_json, readable_bytes, writing
+from nhsvm.cli._progress import FitProgress
+
+if TYPE_CHECKING:
+    from nhsvm.datasets import Dataset
+
+_MUCH = 2 * 10**9  # bytes of weights that one should know of beforehand
+
+
+@takes(samples=SampleOptions, labels=LabelOptions, features=FeatureOptions, options=ModelOptions)
+def train(
+    data: DataFile,
+    samples: SampleOptions,
+    labels: LabelOptions,
+    features: FeatureOptions,
+    options: ModelOptions,
+    *,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Model file to write.")] = Path("model.nhsvm"),
+    config: ConfigFile = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    json: JsonFlag = False,
+) -> None:
+    """Learn from a data file and write a model file.
+
+    Texts become features by a vectoriser that is part of the model.
+
+    Ctrl-C ends training and keeps the best model so far.
+
+    Example: nhsvm train papers.csv --text title --path topic -o papers.nhsvm
+    """
+    check_model_path(output)
+    check_distinct(output, data, labels.hierarchy, config)
+    make_estimator(options, None)  # so that options that do not go together are found before any work
+    dataset = read_data(data, samples, labels)
+    if dataset.skipped.count:
+        note(str(dataset.skipped))
+    model, result, interrupted = fit(dataset, features, options, quiet=quiet)
+    from nhsvm.persistence import save
+
+    with writing(output):
+        save(model, output, note=note_of(data, samples, labels, dataset))
+    result |= {"file": str(output), "bytes": output.stat().st_size, "skipped": dataset.skipped.count}
+    if json:
+        print_json(result)
+    else:
+        show(result)
+    if interrupted:
+        note(f"interrupted: {output} has the model as it was then, with the gap shown")
+        raise typer.Exit(130)
+
+
+def fit(
+    dataset: Dataset, features: FeatureOptions, options: ModelOptions, *, quiet: bool = False
+) -> tuple[Any, dict[str, Any], bool]:
+    """A fitted model, what is to be said of it, and whether the user has interrupted it."""
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.pipeline import Pipeline
+
+    steps = make_steps(features, dataset)
+    start = perf_counter()
+    X = fitted(steps, dataset)
+    made = perf_counter() - start
+    estimator = make_estimator(options, dataset.hierarchy)
+    folds = estimator.cv if isinstance(estimator.cv, int) and (estimator.probability or estimator.offsets) else 0
+    progress = FitProgress(estimator.tol, estimator.max_iter, folds, quiet=quiet)
+    estimator.set_params(callback=progress)
+    if dataset.hierarchy is not None:
+        _warn_of_size(X.shape[1], dataset.hierarchy.n_nodes)
+    start = perf_counter()
+    with warnings.catch_warnings(record=True) as caught, progress:
+        warnings.simplefilter("always", ConvergenceWarning)
+        estimator.fit(X, dataset.y)
+    seconds = perf_counter() - start
+    estimator.set_params(callback=None)
+    said = [str(warning.message) for warning in caught if issubclass(warning.category, ConvergenceWarning)]
+    for text in said:
+        note(text)
+    result = _result(dataset, X, estimator, steps, options) | {"feature_seconds": made, "seconds": seconds}
+    model = Pipeline([*steps, ("svm", estimator)]) if steps else estimator
+    return model, result, any(text.startswith("interrupted") for text in said)
+
+
+def _warn_of_size(n_features: int, n_nodes: int) -> None:
+    if 4 * n_features * n_nodes > _MUCH:
+        size = readable_bytes(4 * n_features * n_nodes)
+        note(f"the weights of {n_nodes:,} nodes and {n_features:,} features take up to {size}; see --min-df")
+
+
+def _result(
+    dataset: Dataset, X: Any, estimator: Any, steps: list[tuple[str, Any]], options: ModelOptions
+) -> dict[str, Any]:
+    error = estimator.history_[-1]["training_error"] if estimator.history_ else None
+    return {
+        "model": described(options),
+        "samples": dataset.n_samples,
+        "multilabel": dataset.is_multilabel,
+        "features": X.shape[1],
+        "transformers": summary(steps),
+        "classes": len(estimator.classes_),
+        "nodes": estimator.hierarchy_.n_nodes,
+        "passes": estimator.n_iter_,
+        "objective": estimator.objective_,
+        "gap": estimator.gap_,
+        "training_accuracy": None if error is None or error != error else 1.0 - error,
+    }
+
+
+def show(result: dict[str, Any]) -> None:
+    """The result in lines."""
+    gap = 100 * result["gap"]
+    sets = ", several labels each" if result["multilabel"] else ""
+    lines = {
+        "samples": f"{result['samples']:,}{sets}",
+        "features": f"{result['features']:,} ({result['transformers']})",
+        "labels": f"{result['classes']:,} in a hierarchy of {result['nodes']:,} nodes",
+        "model": result["model"],
+        "training": f"{result['passes']:,} passes, {result['seconds']:.1f} s",
+        "objective": f"{result['objective']:.6g}, of which at most {gap:.2g} % is above the optimum (proved)",
+    }
+    if result["training_accuracy"] is not None:
+        lines["accuracy"] = f"{result['training_accuracy']:.2%} on the training data"
+    lines["file"] = f"{result['file']}, {readable_bytes(result['bytes'])}"
+    for name, text in lines.items():
+        typer.echo(f"{name:<10} {text}")

@@ -1,0 +1,135 @@
+"""Data files and models on the command line: what commands share."""
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import nhsvm as package
+from cli.data import DOCS, NUMBER, write_all
+from cli.running import nhsvm
+from nhsvm.cli._inputs import FileFormat, LabelOptions, LabelType, OnError, SampleOptions
+from nhsvm.cli._models import LoadedModel, inputs_of, load_model, read_for
+from nhsvm.cli._output import check_writable, output_file
+from nhsvm.datasets import Dataset
+from nhsvm.errors import FileFormatError, OptionError
+
+LABELS = [label for _, label in DOCS]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("data")
+    write_all(folder)
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        for name, *args in (
+            ("text", "docs.jsonl", "--hierarchy", "tree.tsv"),
+            ("csv", "docs.csv", "--text", "text", "--label", "label", "--hierarchy", "tree.tsv"),
+            ("path", "docs.csv", "--text", "text", "--path", "path", "--last-part"),
+            ("level", "docs.csv", "--text", "text", "--level", "top", "--level", "label"),
+            ("svm", "docs.svm", "--hierarchy", "numbers.tsv", "--label-type", "int"),
+            ("lshtc", "docs.txt", "--hierarchy", "numbers.tsv", "--label-type", "int"),
+            ("arff", "docs.arff"),
+            ("sets", "sets.jsonl", "--hierarchy", "tree.tsv"),
+        ):
+            done = nhsvm("train", *args, "-q", "--C", "10", "-o", name)
+            assert done.code == 0, done.err
+    finally:
+        os.chdir(before)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("model", "data", "labels"),
+    [
+        ("text", "docs.jsonl", LABELS),
+        ("text", "docs.jsonl.gz", LABELS),
+        ("csv", "docs.csv", LABELS),
+        ("path", "docs.csv", LABELS),
+        ("svm", "docs.svm", [NUMBER[label] for label in LABELS]),
+        ("lshtc", "docs.txt", [NUMBER[label] for label in LABELS]),
+        ("lshtc", "docs.svm", [NUMBER[label] for label in LABELS]),
+    ],
+)
+def test_data_with_labels_need_no_options(folder, model, data, labels):
+    loaded = load_model(folder / model)
+    found = read_for(loaded, str(folder / data), SampleOptions(), LabelOptions())
+    assert list(found.y) == labels
+    inputs = inputs_of(loaded, found)
+    assert loaded.model.score(inputs, found.y) == 1.0
+    assert loaded.transformed(inputs).shape == (12, loaded.svm.n_features_in_)
+
+
+@pytest.mark.parametrize(("model", "data"), [("level", "docs.csv"), ("arff", "docs.arff"), ("sets", "sets.jsonl")])
+def test_data_with_labels_of_other_kinds(folder, model, data):
+    loaded = load_model(folder / model)
+    found = read_for(loaded, str(folder / data), SampleOptions(), LabelOptions())
+    assert found.is_multilabel is loaded.is_multilabel is (model == "sets")
+    assert loaded.model.score(inputs_of(loaded, found), found.y) == 1.0
+
+
+def test_options_win_over_the_note(folder):
+    loaded = load_model(folder / "path")
+    found = read_for(loaded, str(folder / "docs.csv"), SampleOptions(text=["id"]), LabelOptions(label="label"))
+    assert found.texts == [str(k) for k in range(12)]
+    assert list(found.y) == LABELS
+    with pytest.raises(FileFormatError, match="not in the hierarchy"):
+        read_for(loaded, str(folder / "docs.csv"), SampleOptions(), LabelOptions(label="text"))
+
+
+def test_another_hierarchy(folder):
+    loaded = load_model(folder / "csv")
+    labels = LabelOptions(hierarchy=folder / "numbers.tsv")
+    with pytest.raises(FileFormatError, match="not in the hierarchy: 'dog'"):
+        read_for(loaded, str(folder / "docs.csv"), SampleOptions(), labels)
+    skipping = replace(SampleOptions(), on_error=OnError.skip)
+    with pytest.raises(FileFormatError, match="no samples: 12 skipped"):
+        read_for(loaded, str(folder / "docs.csv"), skipping, labels)
+
+
+def test_inputs_of_the_wrong_kind(folder):
+    texts, numbers = Dataset(None, None, texts=["a"]), Dataset(None, None, X=np.ones((1, 2)))
+    with pytest.raises(OptionError, match="the model classifies texts"):
+        inputs_of(load_model(folder / "text"), numbers)
+    with pytest.raises(OptionError, match="the model classifies features"):
+        inputs_of(load_model(folder / "svm"), texts)
+
+
+def test_a_model_from_python_has_no_note(folder, tmp_path):
+    model = package.NHSVM().fit(np.eye(2), ["x", "y"])
+    model.save(tmp_path / "m.nhsvm")
+    loaded = load_model(tmp_path / "m.nhsvm")
+    assert loaded == LoadedModel(loaded.model, {})
+    assert loaded.svm is loaded.model
+    (tmp_path / "x.svm").write_text("x 1:1\n")
+    found = read_for(loaded, str(tmp_path / "x.svm"), SampleOptions(), LabelOptions(label_type=LabelType.str))
+    assert list(found.y) == list(model.predict(found.X)) == ["x"]
+
+
+def test_formats():
+    assert {kind for kind in FileFormat if kind.is_table} == {"csv", "tsv", "jsonl", "parquet"}
+    assert {kind for kind in FileFormat if kind.is_numbered} == {"svmlight", "lshtc"}
+
+
+def test_permissions(tmp_path, monkeypatch):
+    (tmp_path / "old").write_text("x")
+    monkeypatch.setattr(os, "access", lambda *args: False)
+    for name in ("old", "new"):
+        with pytest.raises(OptionError, match="permission denied"):
+            check_writable(tmp_path / name)
+
+
+def test_a_pipe_is_written_to_as_it_is(tmp_path):
+    with output_file("/dev/null") as stream:
+        stream.write(b"x")
+    assert Path("/dev/null").is_char_device()
+
+
+def test_a_reader_that_is_gone_is_not_a_bad_option(tmp_path):
+    with pytest.raises(BrokenPipeError), output_file(tmp_path / "x"):
+        raise BrokenPipeError
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,102 @@
+"""Runs the ``console`` blocks of a Markdown page in a folder, and compares what they print.
+
+A line after ``$`` is a command, what follows is its output; ``...`` in it stands for anything, even several lines. A
+block with a title after its language, as in ```` ```csv title="papers.csv" ````, is a file to write before the commands
+that follow. ``nhsvm`` runs in this process; commands with pipes or redirections run in a shell that has it in its path.
+"""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from cli.running import nhsvm
+
+_FENCE = re.compile(r"^```(\w+)(?: +(?:title=\")?([\w.-]+)\"?)? *\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_SHELL = re.compile(r"[|<>;&]")
+
+
+@dataclass
+class Step:
+    """A file to write, or a command to run."""
+
+    line: int
+    file: str | None = None
+    content: str = ""
+    command: str | None = None
+
+
+def steps(page: Path):
+    """What a page says to do, in its order."""
+    text = page.read_text(encoding="utf-8")
+    for match in _FENCE.finditer(text):
+        language, file, content = match.groups()
+        line = text.count("\n", 0, match.start()) + 2
+        if file is not None:
+            yield Step(line, file=file, content=content)
+        elif language == "console":
+            yield from _commands(content, line)
+
+
+def _commands(block, first):
+    found = None
+    for k, line in enumerate(block.splitlines()):
+        if line.startswith("$ "):
+            if found is not None:
+                yield found
+            found = Step(first + k, command=line.removeprefix("$ "))
+        elif found is not None and line.startswith("> ") and found.command.endswith("\\"):
+            found.command = found.command[:-1] + line.removeprefix("> ")
+        else:
+            assert found is not None, f"line {first + k}: a console block begins with '$ '"
+            found.content += line + "\n"
+    if found is not None:
+        yield found
+
+
+def run_page(page: Path, folder: Path):
+    """Do what a page says; an AssertionError names the line whose output is another."""
+    n_commands = 0
+    for step in steps(page):
+        if step.file is not None:
+            (folder / step.file).write_text(step.content, encoding="utf-8")
+            continue
+        n_commands += 1
+        printed = run(step.command, folder)
+        assert matches(step.content, printed), (
+            f"{page.name}:{step.line}: $ {step.command}\n--- expected\n{step.content}--- printed\n{printed}"
+        )
+    assert n_commands, f"{page.name} has no console blocks"
+
+
+def run(command, folder):
+    """What a command prints, to standard output and standard error."""
+    words = shlex.split(command)
+    if words[0] == "nhsvm" and not _SHELL.search(re.sub(r"'[^']*'|\"[^\"]*\"", "", command)):
+        before = Path.cwd()
+        os.chdir(folder)
+        try:
+            return nhsvm(*words[1:], merged=True).out
+        finally:
+            os.chdir(before)
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash", "-c", command],
+        cwd=folder,
+        env=os.environ | {"PATH": path},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    return done.stdout
+
+
+def matches(expected, printed):
+    """Whether an output is as expected; blanks at the ends of lines do not count."""
+    wanted, found = ("\n".join(line.rstrip() for line in text.splitlines()) for text in (expected, printed))
+    pattern = re.escape(wanted.strip("\n")).replace(re.escape("..."), ".*?")
+    return re.fullmatch(pattern, found.strip("\n"), re.DOTALL) is not None
