@@ -95,7 +95,9 @@ def test_the_gap_closes_and_is_that_of_the_model(h, scheme, sparse):
     assert solution.converged
     assert 0 <= solution.certificate.gap <= 1e-4
     expected = objective(problem, X, solution.weights, BruteForce(h.graph))
-    assert solution.certificate.primal == pytest.approx(expected, rel=1e-9)
+    # on a DAG it is a bound, from oracles that stop within their precision
+    loose = 0.0 if h.is_tree else _multilabel._LOOSE * 1e-4
+    assert expected * (1 - 1e-9) <= solution.certificate.primal <= expected * (1 + 1e-9 + loose)
     duals = [record["dual"] for record in solution.history]
     assert all(later >= earlier - 1e-9 * abs(earlier) for earlier, later in itertools.pairwise(duals))
 

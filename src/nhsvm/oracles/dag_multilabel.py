@@ -16,7 +16,7 @@ from nhsvm.oracles._dag_search import Search
 from nhsvm.oracles._dag_single import best_leaf
 
 _LARGEST = 1e280  # of Σ|r|; some multiples of it have to be finite
-_QUICKER = (0, 5_000, 50_000)  # budgets: one sweep; a dive as well; some looks
+_QUICKER = (5_000, 50_000)  # budgets: a dive, or some looks; one sweep alone misses most of what weights of 1 violate
 
 
 class DagMultilabel:

@@ -34,6 +34,7 @@ _SCORES = 2**18  # scores (samples × nodes) in one chunk of a certificate
 _ALL_SCORES = 2**23  # the same for a batch of a search
 _ORACLE = 100  # time of a DAG's oracle, in units of reading the weights of all columns once
 _OVERHEAD = 100  # time that a batch spends on a sample beside its columns, in units of one column
+_NEAR = 0.05  # gap from which on all samples can be asked about with the same weights, on a DAG
 _CACHED = 50  # passes over the cells in use between two that ask the oracle, at most
 _FOCUS = 5  # passes over the samples with most of the gap, between two over all
 _LOOSE = 0.2  # of the tolerance: by how much bounds may make the gap look larger
@@ -216,6 +217,8 @@ class SetAscent(Ascent):
         """Whether reading the columns of nodes in use is much less work than reading all, and asking the oracle."""
         if not self.history:  # the first label sets of all samples would be the same
             return False
+        if isinstance(self.state, Levels) and self.certificate.gap > _NEAR:
+            return False  # far away, label sets for the weights of a moment ago are not what the weights of now need
         read = self.weights.n_columns * (_ORACLE if isinstance(self.state, Levels) else 1) + _OVERHEAD
         return self.weights.apart() * self.state.n_planes < self.problem.n_samples * read
 
