@@ -28,9 +28,8 @@ def checked(estimator: Any, X: Any, *, reset: bool = False) -> Any:
         if "contains NaN" in text or "contains infinity" in text:
             text = f"{text.splitlines()[0].rstrip('.')}: {_first_not_finite(X)}; drop or impute such samples"
         raise DataError(text) from error
-    largest = magnitude(X)
-    if largest > LARGEST:
-        raise DataError(f"X has values up to {largest:.2g}, too large to compute with: scale the features")
+    if not within(X, LARGEST):
+        raise DataError(f"X has values up to {magnitude(X):.2g}, too large to compute with: scale the features")
     return X
 
 
@@ -40,9 +39,20 @@ def magnitude(X: Any) -> float:
     return max(float(values.max()), -float(values.min())) if values.size else 0.0
 
 
+def within(X: Any, limit: float) -> bool:
+    """Whether no value of some samples is larger than ``limit``."""
+    values = X.data if sp.issparse(X) else X
+    flat = values.ravel(order="K")
+    if np.may_share_memory(flat, values):  # no copy: the length of all of it bounds the largest, in one look
+        with np.errstate(over="ignore"):
+            if float(np.dot(flat, flat)) <= limit**2:
+                return True
+    return magnitude(X) <= limit
+
+
 def precise_enough(X: Any, bias: float) -> bool:
     """Whether sums of squares of these samples stay far from the limits of single precision."""
-    return max(magnitude(X), bias) <= _SINGLE_LARGEST
+    return bias <= _SINGLE_LARGEST and within(X, _SINGLE_LARGEST)
 
 
 def _first_not_finite(X: Any) -> str:
