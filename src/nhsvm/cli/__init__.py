@@ -14,7 +14,7 @@ import typer
 from nhsvm import __version__
 from nhsvm.errors import NHSVMError
 
-COMMANDS = ("train", "tune", "predict", "evaluate", "inspect", "demo")
+COMMANDS = ("train", "tune", "predict", "evaluate", "inspect", "reproduce", "demo")
 """Names of commands; ``nhsvm train`` is ``train`` in ``cli/train.py``."""
 
 app = typer.Typer(
@@ -25,7 +25,11 @@ app = typer.Typer(
     epilog="Every command has an example in its --help. Completion of options: nhsvm --install-completion",
 )
 for _name in COMMANDS:
-    app.command(_name)(getattr(import_module(f"nhsvm.cli.{_name}"), _name))
+    _command = getattr(import_module(f"nhsvm.cli.{_name}"), _name)
+    if isinstance(_command, typer.Typer):  # commands of its own
+        app.add_typer(_command, name=_name)
+    else:
+        app.command(_name)(_command)
 
 
 def _show_version(asked: bool) -> None:

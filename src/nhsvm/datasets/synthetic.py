@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import betaincinv
 
 from nhsvm.datasets._dataset import Dataset
 from nhsvm.datasets._options import generator, whole_number
+from nhsvm.errors import OptionError
 from nhsvm.hierarchy import Hierarchy
 
 Floats = npt.NDArray[np.float64]
@@ -60,18 +62,25 @@ def make_balanced(
 
 
 def make_unbalanced(
-    n_samples: int = 10_000, n_features: int = 1_000, *, depth: int = 10, random_state: Any = None
+    n_samples: int = 10_000,
+    n_features: int = 1_000,
+    *,
+    depth: int = 10,
+    share: float = 0.5,
+    random_state: Any = None,
 ) -> Dataset:
     """The unbalanced synthetic set: space cut by random hyperplanes, each time only on one side of the last cut.
 
-    Samples are standard normal, scaled to length one. Hyperplanes go through the origin, so that every cut halves what
-    it cuts: the leaf at depth k has about 2^-k of the samples.
+    Samples are standard normal, scaled to length one. By default hyperplanes go through the origin, so that every cut
+    halves what it cuts: the leaf at depth k has about 2^-k of the samples.
 
     Parameters
     ----------
     n_samples, n_features : int
     depth : int
         Cuts; the deepest two leaves are that many edges below the root.
+    share : float between 0 and 1
+        Of all samples, those on a leaf's side of its cut. With a share other than a half, hyperplanes miss the origin.
     random_state : seed or numpy Generator
 
     Returns
@@ -95,12 +104,25 @@ def make_unbalanced(
     """
     n_samples, n_features = whole_number(n_samples, "n_samples"), whole_number(n_features, "n_features")
     depth = whole_number(depth, "depth", 1, 1000)
+    if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 < share < 1:
+        raise OptionError(f"share must be a number between 0 and 1, not {share!r}")
+    if share != 0.5 and n_features < 2:
+        raise OptionError("a share other than 0.5 needs at least 2 features: on a line, samples have two places only")
     rng = generator(random_state)
     spaces, leaves = [f"space{k}" for k in range(depth)], [f"leaf{k + 1}" for k in range(depth + 1)]
     edges = [(spaces[k], child) for k in range(depth) for child in (leaves[k], *spaces[k + 1 : k + 2])]
     hierarchy = Hierarchy.from_edges([*edges, (spaces[-1], leaves[-1])])
     X: Floats = rng.standard_normal((n_samples, n_features))
     X /= np.linalg.norm(X, axis=1, keepdims=True)
-    beyond = X @ rng.standard_normal((n_features, depth)) > 0
+    normals = rng.standard_normal((n_features, depth))
+    beyond = X @ normals > _offset(share, n_features) * np.linalg.norm(normals, axis=0)
     leaf = np.where(beyond.all(axis=1), depth, beyond.argmin(axis=1))  # the first cut that it is not beyond of
     return Dataset(np.array(leaves, dtype=object)[leaf], hierarchy, X)
+
+
+def _offset(share: float, n_features: int) -> float:
+    """The height below which that share of a sphere is: with t a coordinate, (1 + t)/2 is Beta((d−1)/2, (d−1)/2)."""
+    if share == 0.5:
+        return 0.0
+    half = (n_features - 1) / 2
+    return 2 * float(betaincinv(half, half, share)) - 1

@@ -1,0 +1,118 @@
+"""``nhsvm reproduce``: the paper's tables and figures, each as a page of results."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from nhsvm.cli._output import needs, note
+from nhsvm.errors import DataError, OptionError
+
+reproduce = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    help="Make the paper's tables and figures again, as pages.\n\nExample: nhsvm reproduce norms --out docs",
+)
+
+Out = Annotated[Path, typer.Option(metavar="DIR", help="Pages go to DIR/results, pictures to DIR/images.")]
+Seed = Annotated[int, typer.Option(help="Of the random numbers.")]
+
+
+def _check(out: Path, seed: int = 0) -> None:
+    """Errors before any work."""
+    if seed < 0:
+        raise OptionError(f"--seed must be at least 0, not {seed}")
+    needs("matplotlib", "plot", "nhsvm reproduce")
+    from nhsvm.reproduce._page import check_out
+
+    check_out(out)
+
+
+def _say(files: list[Path]) -> None:
+    for path in files:
+        typer.echo(path)
+
+
+@reproduce.command()
+def synthetic(
+    repeats: Annotated[int, typer.Option(help="Data sets of each kind.")] = 20,
+    seed: Seed = 0,
+    jobs: Annotated[int, typer.Option(help="Processes; the result is the same for any number.")] = 1,
+    out: Out = Path("docs"),
+    quick: Annotated[bool, typer.Option("--quick", help="Small data, to see that it works.")] = False,
+    compare_sizes: Annotated[bool, typer.Option("--compare-sizes", help="Also other sizes of the data.")] = False,
+    stored: Annotated[
+        Path | None,
+        typer.Option(
+            "--from", metavar="FILE", show_default=False, help="Write the page of these results; run nothing."
+        ),
+    ] = None,
+) -> None:
+    """Table 3: flat SVM, HSVM, NHSVM and SSVM on the paper's two synthetic sets.
+
+    Example: nhsvm reproduce synthetic --repeats 20 --jobs 2
+    """
+    _check(out, seed)
+    if repeats < 2:
+        raise OptionError(f"--repeats must be at least 2 for a standard deviation, not {repeats}")
+    if jobs < 1:
+        raise OptionError(f"--jobs must be at least 1, not {jobs}")
+    if stored is not None and not stored.is_file():
+        raise DataError(f"--from {stored}: there is no such file")
+    from time import perf_counter
+
+    from nhsvm.reproduce import _synthetic_page
+    from nhsvm.reproduce.synthetic import Results, run
+
+    if stored is not None:
+        results = Results.from_json(stored.read_text(encoding="utf-8"))
+    else:
+        began = perf_counter()
+        results = run(
+            repeats, seed, jobs=jobs, quick=quick, compare_sizes=compare_sizes,
+            progress=lambda done, planned: note(f"{done}/{planned} data sets, {perf_counter() - began:.0f} s"),
+        )  # fmt: skip
+    _say(_synthetic_page.write(results, out))
+
+
+@reproduce.command()
+def norms(seed: Seed = 0, out: Out = Path("docs")) -> None:
+    """Table 1: the norms of weight matrices, computed, beside their closed forms.
+
+    Example: nhsvm reproduce norms
+    """
+    _check(out, seed)
+    from nhsvm.reproduce.norms import write
+
+    _say(write(out, seed))
+
+
+@reproduce.command()
+def invariance(
+    seed: Seed = 0,
+    out: Out = Path("docs"),
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer points of the curves.")] = False,
+) -> None:
+    """Theorem 1 and Figure 1: what copies of nodes do to HSVM and to NHSVM.
+
+    Example: nhsvm reproduce invariance
+    """
+    _check(out, seed)
+    from nhsvm.reproduce.invariance import COPIES, RHOS, write
+
+    copies, rhos = (COPIES[:2], RHOS[2:4]) if quick else (COPIES, RHOS)
+    _say(write(out, seed, copies=copies, rhos=rhos, quick=quick))
+
+
+@reproduce.command()
+def weights(out: Out = Path("docs")) -> None:
+    """What each scheme of weights does to example hierarchies.
+
+    Example: nhsvm reproduce weights
+    """
+    _check(out)
+    from nhsvm.reproduce.weights import write
+
+    _say(write(out))
