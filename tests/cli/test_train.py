@@ -2,7 +2,6 @@
 
 import json
 import os
-import signal
 import subprocess
 import sys
 
@@ -286,7 +285,10 @@ def test_ctrl_c_saves_what_there_is(folder, monkeypatch):
 
 
 def test_ctrl_c_before_there_is_anything(folder, monkeypatch):
-    monkeypatch.setattr("nhsvm.cli.train.fitted", lambda *args: os.kill(os.getpid(), signal.SIGINT))
+    def pressed(*args):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("nhsvm.cli.train.fitted", pressed)
     done = nhsvm("train", "docs.jsonl")
     assert done.code == 130
     assert "Traceback" not in done.err
