@@ -244,7 +244,11 @@ def test_ctrl_c_as_a_signal(folder):
     grid = ",".join(f"{2.0**k:g}" for k in range(-200, 200))
     command = [sys.executable, "-m", "nhsvm", "tune", *DATA, "--C", grid, "--patience", "0", "--try",
                "intercept_scaling=" + ",".join(map(str, range(1, 200)))]  # fmt: skip
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=os.environ)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a process inherits it if SIGINT is ignored
+    try:
+        process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=os.environ)
+    finally:
+        signal.signal(signal.SIGINT, before)
     first = process.stderr.readline()
     assert first.startswith("1/")
     process.send_signal(signal.SIGINT)
