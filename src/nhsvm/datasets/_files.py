@@ -7,7 +7,7 @@ import gzip
 import io
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
@@ -107,7 +107,7 @@ def checked_path(file: AnyPath) -> Path:
     return Path(file)
 
 
-def blocks(file: Path, size: int | None = None) -> Iterator[bytes]:
+def blocks(file: Path, size: int | None = None) -> Generator[bytes]:
     """The bytes of a file, some whole lines at a time; the last line gets an end if it has none."""
     size = BLOCK if size is None else size
     with opened(file) as stream:
@@ -126,7 +126,7 @@ def blocks(file: Path, size: int | None = None) -> Iterator[bytes]:
             yield rest + b"\n"
 
 
-def lines(file: Path, encoding: str, trouble: Trouble) -> Iterator[tuple[int, str]]:
+def lines(file: Path, encoding: str, trouble: Trouble) -> Generator[tuple[int, str]]:
     """The lines of a text file and their numbers; a line that does not decode is a bad sample."""
     encoding = checked_encoding(encoding)
     with opened(file) as stream:

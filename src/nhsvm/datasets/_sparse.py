@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -63,8 +64,9 @@ def read_rows(file: Path, options: Options, labels: Labels, trouble: Trouble) ->
     """Rows of a file; their labels go into ``labels``."""
     reader = _Reader(options, labels, trouble)
     line = 1
-    for block in blocks(file):
-        line = reader.read(block, line)
+    with closing(blocks(file)) as source:
+        for block in source:
+            line = reader.read(block, line)
     return SparseRows(reader.indptr.array(), reader.indices.array(), reader.data.array())
 
 
@@ -79,12 +81,13 @@ def iter_rows(
         Of whether rows have labels: None, and when the first are read, what was found of them.
     """
     line, labels = 1, new_labels(None)
-    for block in blocks(file):
-        reader = _Reader(options, labels, trouble)
-        line = reader.read(block, line)
-        if len(reader.indptr.array()) > 1:
-            yield SparseRows(reader.indptr.array(), reader.indices.array(), reader.data.array()), labels
-        labels = new_labels(labels.labelled)
+    with closing(blocks(file)) as source:
+        for block in source:
+            reader = _Reader(options, labels, trouble)
+            line = reader.read(block, line)
+            if len(reader.indptr.array()) > 1:
+                yield SparseRows(reader.indptr.array(), reader.indices.array(), reader.data.array()), labels
+            labels = new_labels(labels.labelled)
 
 
 class _Scratch:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from itertools import islice, pairwise
 from typing import Any
@@ -21,7 +22,7 @@ from nhsvm.errors import CycleError, FileFormatError, HierarchyError, OptionErro
 from nhsvm.hierarchy import Hierarchy
 
 Names = str | Sequence[str] | None
-Records = Iterable[tuple[int, Mapping[str, Any]]]  # line or row, values
+Records = Generator[tuple[int, Mapping[str, Any]], None, None]  # line or row, values
 
 
 @dataclass(frozen=True)
@@ -116,19 +117,20 @@ class Table:
             raise FileFormatError(self.trouble.file, line, f"no column {missing[0]!r}; there are {there}")
 
     def read(self, records: Records) -> Dataset:
-        self._take(records)
+        with closing(records):  # a file must not stay open until an error is forgotten
+            self._take(records)
         return self._result()
 
     def parts(self, records: Records, size: int) -> Iterator[Dataset]:
         """The same, at most so many records at a time."""
-        source = iter(records)
-        while found := list(islice(source, size)):
-            self._take(found)
-            if self._n:
-                yield self._result()
-                self._forget()
+        with closing(records):
+            while found := list(islice(records, size)):
+                self._take(found)
+                if self._n:
+                    yield self._result()
+                    self._forget()
 
-    def _take(self, records: Records) -> None:
+    def _take(self, records: Iterable[tuple[int, Mapping[str, Any]]]) -> None:
         for number, record in records:
             try:
                 self._add(record)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import csv
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -140,7 +140,7 @@ def prepared(
     reader = csv.reader(
         numbered, delimiter=delimiter, quoting=csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE, strict=True
     )
-    return table, _LIMIT.while_reading(_records(reader, numbered, names, table, source, trouble))
+    return table, _LIMIT.while_reading(_records(reader, numbered, names, table, source, trouble), numbered)
 
 
 def _delimiter(file: Path) -> str:
@@ -151,7 +151,7 @@ def _delimiter(file: Path) -> str:
 class _Numbered:
     """Lines of text, and the number of the first one since it was asked last: a quoted cell may go over several."""
 
-    def __init__(self, source: Iterator[tuple[int, str]]) -> None:
+    def __init__(self, source: Generator[tuple[int, str]]) -> None:
         self._source, self.first = source, 0
 
     def __iter__(self) -> _Numbered:
@@ -162,10 +162,13 @@ class _Numbered:
         self.first = self.first or number
         return line
 
+    def close(self) -> None:
+        self._source.close()
+
 
 def _records(
     reader: Any, numbered: _Numbered, names: list[str] | None, table: Table, file: Path, trouble: Trouble
-) -> Iterator[tuple[int, dict[str, Any]]]:
+) -> Generator[tuple[int, dict[str, Any]]]:
     while True:
         numbered.first = 0
         try:
@@ -202,8 +205,8 @@ class _FieldLimit:
     def __init__(self) -> None:
         self._lock, self._users, self._before = threading.Lock(), 0, 0
 
-    def while_reading(self, records: Records) -> Records:
-        with self._raised():
+    def while_reading(self, records: Records, source: _Numbered) -> Records:
+        with self._raised(), closing(source):
             yield from records
 
     @contextmanager

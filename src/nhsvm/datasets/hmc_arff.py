@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import closing
 from itertools import chain
 from pathlib import Path
 
@@ -94,17 +95,17 @@ def read_hmc_arff(
     if classes not in ("auto", "paths", "pairs"):
         raise OptionError(f"classes must be 'auto', 'paths' or 'pairs', not {classes!r}")
     checked_like(like)
-    source = blocks(path)
-    header, first = _header(path, source, encoding)
-    hierarchy, pairs = hierarchy_of(header, path, classes)
-    root = _ROOT if drop_root and pairs and hierarchy.roots == (_ROOT,) else None
-    hierarchy = hierarchy if root is None else without_root(hierarchy)
-    if like is not None:
-        hierarchy = _same(like, header, hierarchy, path)
-        multilabel = like.is_multilabel if multilabel is None else multilabel
-    labels = LabelLists(hierarchy, multilabel, drop_implied, trouble)
-    split = _Classes(root, encoding)
-    X = read_cells(chain([first], source), header, kind, split, labels, trouble)
+    with closing(blocks(path)) as source:
+        header, first = _header(path, source, encoding)
+        hierarchy, pairs = hierarchy_of(header, path, classes)
+        root = _ROOT if drop_root and pairs and hierarchy.roots == (_ROOT,) else None
+        hierarchy = hierarchy if root is None else without_root(hierarchy)
+        if like is not None:
+            hierarchy = _same(like, header, hierarchy, path)
+            multilabel = like.is_multilabel if multilabel is None else multilabel
+        labels = LabelLists(hierarchy, multilabel, drop_implied, trouble)
+        split = _Classes(root, encoding)
+        X = read_cells(chain([first], source), header, kind, split, labels, trouble)
     skipped = trouble.skipped(len(X))
     names = np.array([*header.feature_names, None], dtype=object)[:-1]
     return Dataset(labels.result(), hierarchy, X, feature_names=names, skipped=skipped)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Generator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -87,30 +88,31 @@ def prepared(file: AnyPath, *, encoding: str, on_error: str, **options: Any) -> 
     return table, _objects(source, checked_encoding(encoding), table, trouble)
 
 
-def _objects(file: Path, encoding: str, table: Table, trouble: Trouble) -> Iterator[tuple[int, dict[str, Any]]]:
+def _objects(file: Path, encoding: str, table: Table, trouble: Trouble) -> Generator[tuple[int, dict[str, Any]]]:
     decoder = json.JSONDecoder(parse_constant=_refused)
     first = True
-    for number, line in lines(file, encoding, trouble):
-        if not line.strip():
-            continue
-        try:
-            found = decoder.decode(line)
-        except json.JSONDecodeError as error:
-            trouble.report(number, f"not JSON: {error.msg} at character {error.pos + 1}")
-            continue
-        except (ValueError, RecursionError) as error:
-            why = "nested too deeply" if isinstance(error, RecursionError) else str(error)
-            trouble.report(number, f"not JSON: {why}")
-            continue
-        if not isinstance(found, dict):
-            trouble.report(number, f"expected a JSON object, not {shown(line.strip())}")
-            continue
-        if first:
-            table.see_columns(list(found))
-            if not trouble.skipping:
-                table.check_columns(list(found), number)
-        first = False
-        yield number, found
+    with closing(lines(file, encoding, trouble)) as source:
+        for number, line in source:
+            if not line.strip():
+                continue
+            try:
+                found = decoder.decode(line)
+            except json.JSONDecodeError as error:
+                trouble.report(number, f"not JSON: {error.msg} at character {error.pos + 1}")
+                continue
+            except (ValueError, RecursionError) as error:
+                why = "nested too deeply" if isinstance(error, RecursionError) else str(error)
+                trouble.report(number, f"not JSON: {why}")
+                continue
+            if not isinstance(found, dict):
+                trouble.report(number, f"expected a JSON object, not {shown(line.strip())}")
+                continue
+            if first:
+                table.see_columns(list(found))
+                if not trouble.skipping:
+                    table.check_columns(list(found), number)
+            first = False
+            yield number, found
 
 
 def _refused(constant: str) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -85,7 +85,7 @@ def prepared(file: AnyPath, *, on_error: str, **options: Any) -> tuple[Table, Re
     return table, _rows(source, table, polars)
 
 
-def _rows(file: Path, table: Table, polars: Any) -> Iterator[tuple[int, dict[str, Any]]]:
+def _rows(file: Path, table: Table, polars: Any) -> Generator[tuple[int, dict[str, Any]]]:
     with opened(file), _blaming(file, polars):  # a missing or forbidden file is reported as for the other readers
         frame = polars.scan_parquet(file, glob=False)
         names = frame.collect_schema().names()
