@@ -119,6 +119,32 @@ def test_warm_start(problem):
     assert model.objective_ == pytest.approx(SSVM(FOREST, C=0.5, tol=1e-4).fit(X, y).objective_, rel=2e-4)
 
 
+@pytest.mark.parametrize("problem", [make, make_sets])
+@pytest.mark.parametrize("h", [FOREST, DAG], ids=["forest", "dag"])
+def test_it_starts_from_other_weights(h, problem):
+    X, y = problem(h)
+    other = NHSVM(h, warm_start=True, tol=1e-4).fit(X, y)
+    kept, before = other.objective_, other.predict(X)
+    cold = SSVM(h, tol=1e-3).fit(X, y)
+    model = SSVM(h, warm_start=True, tol=1e-3).start_from(other)
+    dual = model.fit(X, y).history_[0]["dual"]
+    assert model.objective_ == pytest.approx(cold.objective_, rel=2e-3)
+    assert dual > 0.9 * cold.dual_objective_ > 2 * cold.history_[0]["dual"]
+    assert other.fit(X, y).objective_ == pytest.approx(kept, rel=1e-6)  # it is as it was
+    assert np.array_equal(np.asarray(other.predict(X), dtype=object), np.asarray(before, dtype=object))
+
+
+def test_what_it_cannot_start_from():
+    X, y = make()
+    with pytest.raises(OptionError, match="warm_start=True, which says"):
+        SSVM(TREE).start_from(NHSVM(TREE, warm_start=True).fit(X, y))
+    with pytest.raises(OptionError, match="this NHSVM has no dual variables"):
+        SSVM(TREE, warm_start=True).start_from(NHSVM(TREE).fit(X, y))
+    other = SSVM(TREE, warm_start=True).start_from(NHSVM(TREE, warm_start=True).fit(X, y))
+    with pytest.raises(OptionError, match="the same samples"):
+        other.fit(X[1:], y[1:])
+
+
 def test_flat_hierarchy_is_the_flat_machine():
     X, y = make()
     one, two = SSVM(tol=1e-6).fit(X, y), FlatSVM(tol=1e-6).fit(X, y)

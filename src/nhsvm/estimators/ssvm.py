@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
@@ -154,6 +155,35 @@ class SSVM(HierarchicalSVM):
         self.verbose = verbose
         self.warm_start = warm_start
         self.callback = callback
+
+    def start_from(self, model: HierarchicalSVM) -> SSVM:
+        """Let the next fit go on from the dual variables of another model, such as an :class:`NHSVM`.
+
+        Parameters
+        ----------
+        model : fitted estimator
+            With ``warm_start=True``, of the same hierarchy, and of the samples and labels that this one will learn
+            from. It is not changed.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        OptionError
+            If this estimator has not ``warm_start=True``, or the other has kept no dual variables.
+        """
+        if not self.warm_start:
+            raise OptionError("start_from needs warm_start=True, which says that a fit goes on from what was before")
+        if getattr(model, "_planes", None) is None:
+            raise OptionError(
+                f"this {type(model).__name__} has no dual variables to go on from: fit it with warm_start=True; a file "
+                "does not hold them"
+            )
+        self._planes = deepcopy(model._planes)
+        self._fitted_truth, self._fitted_costs = model._fitted_truth, model._fitted_costs
+        return self
 
     def _solver(self, *, silent: bool = False) -> Any:
         from nhsvm.solvers import Alternating
