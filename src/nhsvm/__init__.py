@@ -4,14 +4,26 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from nhsvm.estimators import HSVM, NHSVM, SSVM, FlatSVM
+    from nhsvm.estimators import HSVM, NHSVM, SSVM, FlatSVM, estimate_memory
     from nhsvm.explanation import explain
     from nhsvm.hierarchy import Hierarchy
     from nhsvm.persistence import load, save
     from nhsvm.weights import node_weights
 
 __version__ = "0.1.0.dev0"
-__all__ = ["HSVM", "NHSVM", "SSVM", "FlatSVM", "Hierarchy", "__version__", "explain", "load", "node_weights", "save"]
+__all__ = [
+    "HSVM",
+    "NHSVM",
+    "SSVM",
+    "FlatSVM",
+    "Hierarchy",
+    "__version__",
+    "estimate_memory",
+    "explain",
+    "load",
+    "node_weights",
+    "save",
+]
 
 _HOME = {
     "FlatSVM": "nhsvm.estimators",
@@ -19,6 +31,7 @@ _HOME = {
     "Hierarchy": "nhsvm.hierarchy",
     "NHSVM": "nhsvm.estimators",
     "SSVM": "nhsvm.estimators",
+    "estimate_memory": "nhsvm.estimators",
     "explain": "nhsvm.explanation",
     "load": "nhsvm.persistence",
     "node_weights": "nhsvm.weights",

@@ -102,6 +102,10 @@ class OptionError(NHSVMError):
     """An option, or a combination of options, outside its range."""
 
 
+class MemoryLimitError(NHSVMError):
+    """The weights do not fit into the memory that may be used; the message says what would."""
+
+
 class NotSolvedError(NHSVMError):
     """A numerical method ended without the accuracy it promises."""
 

@@ -308,7 +308,17 @@ def test_a_full_disk_leaves_nothing(folder, monkeypatch):
 def test_large_weights_are_announced(folder, monkeypatch):
     monkeypatch.setattr("nhsvm.cli.train._MUCH", 100)
     done = nhsvm("train", "docs.jsonl", "--hierarchy", "tree.tsv", "-q")
-    assert "the weights of 6 nodes and" in done.err
+    assert "about to take: weights 0 MB (a table) of " in done.err
+    assert "memory_limit" not in done.err
+
+
+def test_weights_that_will_not_fit_are_announced_and_refused(folder):
+    done = nhsvm("train", "docs.jsonl", "--hierarchy", "tree.tsv", "--memory-limit", "300", "-q")
+    assert done.code == 2
+    assert "this does not fit: use fewer features, or a higher memory_limit" in done.err
+    assert "raise memory_limit" in done.err.splitlines()[-1]
+    assert not (folder / "model.nhsvm").exists()
+    assert "memory_limit must be" in nhsvm("train", "docs.jsonl", "--memory-limit", "lots", "-q").message
 
 
 def test_progress_on_a_terminal(monkeypatch, capsys):

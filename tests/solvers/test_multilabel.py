@@ -138,7 +138,8 @@ def test_an_offset_is_a_part_of_every_score(h):
     solution = Dual(tol=1e-4, max_iter=3000).solve(problem)
     assert solution.converged
     expected = objective(problem, X, solution.weights, BruteForce(h.graph))
-    assert solution.certificate.primal == pytest.approx(expected, rel=1e-9)
+    loose = 0.0 if h.is_tree else _multilabel._LOOSE * 1e-4  # as above: on a DAG it is a bound
+    assert expected * (1 - 1e-9) <= solution.certificate.primal <= expected * (1 + 1e-9 + loose)
     without = Dual(tol=1e-4, max_iter=3000).solve(make(h)[0])
     assert abs(solution.certificate.primal - without.certificate.primal) > 1e-2 * without.certificate.primal
 

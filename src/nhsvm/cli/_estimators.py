@@ -125,6 +125,9 @@ class ModelOptions:
     max_iter: Annotated[int | None, _solver(help="Passes over the data, at most.", default="1000")] = None
     jobs: Annotated[int | None, _solver("--jobs", "-j", help="Threads; -1 for all cores.", default="1")] = None
     seed: Annotated[int | None, _solver(help="Order of the samples.", default="a fixed one")] = None
+    memory_limit: Annotated[
+        str | None, _solver(metavar="SIZE", help="For weights, such as 6GB.", default="60 % of what is free")
+    ] = None
 
 
 def make_estimator(options: ModelOptions, hierarchy: Hierarchy | None, **more: Any) -> Any:

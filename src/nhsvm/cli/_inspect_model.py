@@ -18,6 +18,7 @@ from nhsvm.errors import UnknownLabelError
 from nhsvm.explanation import features_of
 from nhsvm.hierarchy import Hierarchy
 from nhsvm.hierarchy.virtual import VirtualLeaf, public
+from nhsvm.rows import StoredRows
 
 _RUNNING = ("hierarchy", "verbose", "callback", "n_jobs", "warm_start")  # options that say nothing of the result
 
@@ -172,7 +173,7 @@ def _convergence_text(found: dict[str, Any]) -> str:
 def _memory(file: Path, loaded: LoadedModel) -> dict[str, Any]:
     """Bytes of the file and of what is in memory when the model is in use."""
     values = loaded.svm._values
-    filled = int(np.count_nonzero(values))
+    filled = values.count_nonzero() if isinstance(values, StoredRows) else int(np.count_nonzero(values))
     graph = loaded.svm.hierarchy_.graph
     lists = [graph.parents, graph.children, graph.ancestors, graph.leaf_ancestors]
     hierarchy = sum(part.indptr.nbytes + part.indices.nbytes for part in lists)
@@ -183,8 +184,8 @@ def _memory(file: Path, loaded: LoadedModel) -> dict[str, Any]:
         "weights": values.nbytes,
         "shape": list(values.shape),
         "dtype": str(values.dtype),
-        "zeros": 1.0 - filled / max(1, values.size),
-        "weights_if_sparse": filled * (values.itemsize + 4),
+        "zeros": 1.0 - filled / max(1, math.prod(values.shape)),
+        "weights_if_sparse": filled * (values.dtype.itemsize + 4),
         "hierarchy": hierarchy,
         "words": text,
         "in_use": values.nbytes + hierarchy + text,

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from nhsvm.cli._blocks_steps import read_steps
 from nhsvm.cli._config import ConfigFile
 from nhsvm.cli._estimators import ModelOptions, described, make_estimator
 from nhsvm.cli._features import FeatureOptions, fitted, make_steps, summary
-from nhsvm.cli._inputs import DataFile, LabelOptions, SampleOptions, read_data, takes
+from nhsvm.cli._inputs import DataFile, FileFormat, LabelOptions, SampleOptions, format_of, read_data, takes
 from nhsvm.cli._models import note_of
 from nhsvm.cli._output import JsonFlag, check_distinct, check_model_path, note, print_json, readable_bytes, writing
-from nhsvm.cli._progress import FitProgress
+from nhsvm.cli._progress import Busy, FitProgress
+from nhsvm.errors import OptionError
 
 if TYPE_CHECKING:
     from nhsvm.datasets import Dataset
@@ -47,10 +50,12 @@ def train(
     check_model_path(output)
     check_distinct(output, data, labels.hierarchy, config)
     make_estimator(options, None)  # so that options that do not go together are found before any work
-    dataset = read_data(data, samples, labels)
+    with Busy(f"reading {data}", quiet=quiet):
+        dataset = read_data(data, samples, labels)
     if dataset.skipped.count:
         note(str(dataset.skipped))
-    model, result, interrupted = fit(dataset, features, options, quiet=quiet)
+    before = read_steps(data) if format_of(data, samples) is FileFormat.blocks else []
+    model, result, interrupted = fit(dataset, features, options, quiet=quiet, before=before)
     from nhsvm.persistence import save
 
     with writing(output):
@@ -66,27 +71,42 @@ def train(
 
 
 def fit(
-    dataset: Dataset, features: FeatureOptions, options: ModelOptions, *, quiet: bool = False
+    dataset: Dataset,
+    features: FeatureOptions,
+    options: ModelOptions,
+    *,
+    quiet: bool = False,
+    before: Sequence[tuple[str, Any]] = (),
 ) -> tuple[Any, dict[str, Any], bool]:
-    """A fitted model, what is to be said of it, and whether the user has interrupted it."""
+    """A fitted model, what is to be said of it, and whether the user has interrupted it.
+
+    ``before`` are fitted transformers that have made the features already, and that are to be a part of the model.
+    """
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.pipeline import Pipeline
 
+    from nhsvm.estimators import estimate_memory
+
     steps = make_steps(features, dataset)
+    if before and steps:
+        raise OptionError("these blocks have features that convert has made: leave out --transform and --missing")
     start = perf_counter()
-    X = fitted(steps, dataset)
+    with Busy("making features", quiet=quiet):
+        X = fitted(steps, dataset)
     made = perf_counter() - start
     estimator = make_estimator(options, dataset.hierarchy)
     folds = estimator.cv if isinstance(estimator.cv, int) and (estimator.probability or estimator.offsets) else 0
     progress = FitProgress(estimator.tol, estimator.max_iter, folds, quiet=quiet)
     estimator.set_params(callback=progress)
-    if dataset.hierarchy is not None:
-        _warn_of_size(X.shape[1], dataset.hierarchy.n_nodes)
+    estimate = estimate_memory(X, dataset.y, dataset.hierarchy, model=estimator)
+    if estimate.total > _MUCH or not estimate.fits:
+        note(f"about to take: {estimate}")
     start = perf_counter()
     with warnings.catch_warnings(record=True) as caught, progress:
         warnings.simplefilter("always", ConvergenceWarning)
         estimator.fit(X, dataset.y)
     seconds = perf_counter() - start
+    steps = [*before, *steps]
     estimator.set_params(callback=None)
     said = [str(warning.message) for warning in caught if issubclass(warning.category, ConvergenceWarning)]
     for text in said:
@@ -94,12 +114,6 @@ def fit(
     result = _result(dataset, X, estimator, steps, options) | {"feature_seconds": made, "seconds": seconds}
     model = Pipeline([*steps, ("svm", estimator)]) if steps else estimator
     return model, result, any(text.startswith("interrupted") for text in said)
-
-
-def _warn_of_size(n_features: int, n_nodes: int) -> None:
-    if 4 * n_features * n_nodes > _MUCH:
-        size = readable_bytes(4 * n_features * n_nodes)
-        note(f"the weights of {n_nodes:,} nodes and {n_features:,} features take up to {size}; see --min-df")
 
 
 def _result(
@@ -123,15 +137,15 @@ def _result(
 
 def show(result: dict[str, Any]) -> None:
     """The result in lines."""
-    gap = 100 * result["gap"]
+    gap = f"{100 * result['gap']:.2g}" if result["gap"] < 0.99 else f"{100 * result['gap']:.0f}"  # not 1e+02
     sets = ", several labels each" if result["multilabel"] else ""
     lines = {
         "samples": f"{result['samples']:,}{sets}",
         "features": f"{result['features']:,} ({result['transformers']})",
         "labels": f"{result['classes']:,} in a hierarchy of {result['nodes']:,} nodes",
         "model": result["model"],
-        "training": f"{result['passes']:,} passes, {result['seconds']:.1f} s",
-        "objective": f"{result['objective']:.6g}, of which at most {gap:.2g} % is above the optimum (proved)",
+        "training": f"{result['passes']:,} pass{'' if result['passes'] == 1 else 'es'}, {result['seconds']:.1f} s",
+        "objective": f"{result['objective']:.6g}, of which at most {gap} % is above the optimum (proved)",
     }
     if result["training_accuracy"] is not None:
         lines["accuracy"] = f"{result['training_accuracy']:.2%} on the training data"

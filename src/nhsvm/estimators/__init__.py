@@ -1,8 +1,9 @@
 """scikit-learn estimators: settings of one machine."""
 
+from nhsvm.estimators._estimate import MemoryEstimate, estimate_memory
 from nhsvm.estimators.flat import FlatSVM
 from nhsvm.estimators.hsvm import HSVM
 from nhsvm.estimators.nhsvm import NHSVM
 from nhsvm.estimators.ssvm import SSVM
 
-__all__ = ["HSVM", "NHSVM", "SSVM", "FlatSVM"]
+__all__ = ["HSVM", "NHSVM", "SSVM", "FlatSVM", "MemoryEstimate", "estimate_memory"]

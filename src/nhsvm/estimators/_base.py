@@ -16,6 +16,7 @@ from nhsvm.estimators._calibration import hold_out, make_folds, temperature
 from nhsvm.estimators._data import checked, checked_weights, class_factors, precise_enough, same_length
 from nhsvm.estimators._held_out import set_folds
 from nhsvm.estimators._label_sets import LabelSets, encode_sets, is_multilabel
+from nhsvm.estimators._memory import allowed_bytes
 from nhsvm.estimators._options import check_options, check_single, n_threads, seed_of, why_no_sets
 from nhsvm.estimators._predict import Prediction
 from nhsvm.estimators._probability import Probability
@@ -127,7 +128,8 @@ class HierarchicalSVM(Prediction, Probability, SetFit, WarmStart, Stream, Stored
         if self.class_weight is not None:
             weight = weight * class_factors(self.class_weight, targets, weight, self.hierarchy)[targets.codes]
         bias, dtype = self._precision(X)
-        return Problem(prepare(X), targets.leaves, self.C * weight, oracle.columns, oracle, bias, dtype)
+        costs, memory = self.C * weight, allowed_bytes(self.memory_limit)
+        return Problem(prepare(X), targets.leaves, costs, oracle.columns, oracle, bias, dtype, memory=memory)
 
     def _precision(self, X: Any) -> tuple[float, Any]:
         """(value of the constant feature, type of the weights)."""
@@ -165,7 +167,7 @@ class HierarchicalSVM(Prediction, Probability, SetFit, WarmStart, Stream, Stored
         self._sets = self._set_model(targets) if isinstance(targets, LabelSets) else None
         self._class_leaves = targets.class_leaves
         self._columns = by_class(problem.columns, targets.class_leaves)
-        self._values, self._by_feature = solution.weights.values, sp.issparse(problem.X)
+        self._values, self._by_feature = solution.weights.learned(), sp.issparse(problem.X)
         self._bias = problem.bias
         self.objective_, self.dual_objective_ = solution.certificate
         self.gap_ = solution.certificate.gap

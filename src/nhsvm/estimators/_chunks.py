@@ -11,6 +11,7 @@ import scipy.sparse as sp
 
 from nhsvm.estimators._data import precise_enough
 from nhsvm.estimators._options import n_threads
+from nhsvm.rows import StoredRows
 
 _SCORES = 2**18  # numbers in the scores of one chunk of samples
 
@@ -22,14 +23,14 @@ class Learned(NamedTuple):
 
     Attributes
     ----------
-    values : array
+    values : array or StoredRows
         Feature-major with shape (n_features + 1, n_columns) if ``by_feature``, else (n_columns, n_features + 1).
     by_feature : bool
     bias : float
         Value of the constant feature, whose weights are the last.
     """
 
-    values: Floats
+    values: Any
     by_feature: bool
     bias: float
 
@@ -54,6 +55,7 @@ def in_chunks(
         Numbers a sample that ``use`` needs room for, if more than there are columns.
     """
     from nhsvm.solvers._dense import DenseWeights
+    from nhsvm.solvers._hybrid import StoredWeights
     from nhsvm.solvers._problem import prepare
     from nhsvm.solvers._sparse import SparseWeights
     from nhsvm.solvers._threads import Team
@@ -62,14 +64,18 @@ def in_chunks(
     dtype = values.dtype if precise_enough(X, bias) else np.dtype(np.float64)
     step = max(16, _SCORES // max(1, learned.n_columns, width or 0))
 
-    def scored(weights: SparseWeights | DenseWeights, rows: slice) -> Floats:
+    def scored(weights: Any, rows: slice) -> Floats:
         scores = np.empty((rows.stop - rows.start, learned.n_columns), dtype=dtype)
         weights.scores(np.arange(rows.start, rows.stop), scores)
         return scores
 
     with Team(n_threads(n_jobs)) as team:
-        if sp.issparse(X):
-            sparse = SparseWeights(prepare(X), values if by_feature else np.ascontiguousarray(values.T), bias)
+        if sp.issparse(X) or isinstance(values, StoredRows):
+            sparse: Any
+            if isinstance(values, StoredRows):
+                sparse = StoredWeights(prepare(sp.csr_array(X)), values, bias)
+            else:
+                sparse = SparseWeights(prepare(X), values if by_feature else np.ascontiguousarray(values.T), bias)
 
             def work(lo: int, hi: int) -> None:
                 for rows in _steps(lo, hi, step):

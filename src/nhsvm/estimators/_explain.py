@@ -6,7 +6,6 @@ from collections.abc import Hashable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
 from nhsvm.columns import Columns
@@ -15,6 +14,7 @@ from nhsvm.explanation.parts import Explanation, Explanations, NodePart
 from nhsvm.hierarchy import Hierarchy
 from nhsvm.hierarchy.graph import FloatArray, IntArray
 from nhsvm.hierarchy.virtual import VirtualLeaf, public
+from nhsvm.rows import StoredRows
 
 Label = Hashable
 
@@ -36,7 +36,7 @@ class Explaining:
     hierarchy_: Hierarchy
     node_weights_: FloatArray
     n_features_in_: int
-    _values: npt.NDArray[Any]
+    _values: Any
     _by_feature: bool
     _bias: float
     _columns: Columns
@@ -124,7 +124,10 @@ class Explaining:
         column = np.flatnonzero(self._columns.nodes == self.hierarchy_.number(node))
         if not len(column):  # no weight, so no vector
             return []
-        weights = self._values[:-1, column[0]] if self._by_feature else self._values[column[0], :-1]
+        if isinstance(self._values, StoredRows):
+            weights = self._values.column(int(column[0]))
+        else:
+            weights = self._values[:-1, column[0]] if self._by_feature else self._values[column[0], :-1]
         used = np.flatnonzero(weights)
         if top is not None and top < len(used):
             used = np.sort(used[np.argpartition(-np.abs(weights[used]), top - 1)[:top]])
@@ -199,7 +202,10 @@ class Explaining:
         place = np.minimum(np.searchsorted(columns, nodes), len(columns) - 1)
         has = np.flatnonzero(columns[place] == nodes)
         at = place[has]
-        values = self._values[np.ix_(used, at)].T if self._by_feature else self._values[np.ix_(at, used)]
+        if isinstance(self._values, StoredRows):
+            values = self._values.block(used, at).T
+        else:
+            values = self._values[np.ix_(used, at)].T if self._by_feature else self._values[np.ix_(at, used)]
         out = np.zeros((len(nodes), len(used)))
         out[has] = values.astype(np.float64) * x
         return out

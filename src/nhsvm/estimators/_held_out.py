@@ -91,7 +91,7 @@ def hold_out_sets(
         if solution.interrupted:
             return None
         held_out = held_out[:rows]
-        values = solution.weights.values
+        values = solution.weights.learned()
         scores = np.empty((len(held_out), problem.columns.n_columns), dtype=values.dtype)
 
         def store(some: slice, found: Floats, scores: Floats = scores) -> None:

@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state
 
 from nhsvm.errors import OptionError
 from nhsvm.estimators._measures import MEASURES
+from nhsvm.estimators._memory import parsed
 from nhsvm.hierarchy import Hierarchy
 
 MARGINS = ("loss", "normalized")
@@ -34,6 +35,8 @@ def check_options(estimator: Any) -> None:
     _whole(estimator.max_iter, "max_iter", 1)
     _whole(estimator.verbose, "verbose", 0)
     check_jobs(estimator.n_jobs)
+    if estimator.memory_limit is not None:
+        parsed(estimator.memory_limit)
     if estimator.callback is not None and not callable(estimator.callback):
         raise OptionError(f"callback must be a function of one record, not {estimator.callback!r}")
     _one_of(estimator.oracle, "oracle", ORACLES)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
 from nhsvm.columns import Columns
@@ -17,6 +18,7 @@ from nhsvm.estimators._explain import Explaining
 from nhsvm.estimators._sets import Sets
 from nhsvm.estimators._targets import as_labels
 from nhsvm.hierarchy.graph import IntArray
+from nhsvm.rows import StoredRows
 
 Floats = npt.NDArray[Any]
 
@@ -27,14 +29,15 @@ class Prediction(Explaining, Sets):
     Attributes
     ----------
     _values : array
-        U, feature-major with shape (n_features + 1, n_columns) if ``_by_feature``, else (n_columns, n_features + 1).
+        U, feature-major with shape (n_features + 1, n_columns) if ``_by_feature``, else (n_columns, n_features + 1); or
+        StoredRows, where a table would be too large.
     _columns : Columns
         With the leaves in the order of ``classes_``, so that the first of equal scores wins.
     _class_leaves : array of n_classes
         Position of every class among the leaves of the hierarchy.
     """
 
-    _values: Floats
+    _values: Any
     _by_feature: bool
     _bias: float
     _columns: Columns
@@ -42,9 +45,14 @@ class Prediction(Explaining, Sets):
     n_jobs: int | None
 
     @property
-    def coef_(self) -> Floats:
-        """U, one row a node of ``hierarchy_``: zero for nodes without weight (n_nodes, n_features)."""
+    def coef_(self) -> Any:
+        """U, one row a node of ``hierarchy_``: zero for nodes without weight (n_nodes, n_features).
+
+        A sparse array, made when asked for, if weights did not fit into memory as a table.
+        """
         check_is_fitted(self)
+        if isinstance(self._values, StoredRows):
+            return self._sparse_coef(self._values)
         values = self._values[:-1].T if self._by_feature else self._values[:, :-1]
         if self._columns.n_columns == self._n_nodes:
             return values
@@ -52,11 +60,21 @@ class Prediction(Explaining, Sets):
         full[self._columns.nodes] = values
         return full
 
+    def _sparse_coef(self, rows: StoredRows) -> sp.csr_array:
+        found = rows.to_csc()
+        if self._columns.n_columns < self._n_nodes:
+            nodes = self._columns.nodes.astype(np.int32)[found.indices]
+            found = sp.csc_array((found.data, nodes, found.indptr), shape=(self._n_nodes, found.shape[1]))
+        return found.tocsr()
+
     @property
     def intercept_(self) -> Floats:
         """What the constant feature adds to the score of every node (n_nodes,)."""
         check_is_fitted(self)
-        last = self._values[-1] if self._by_feature else self._values[:, -1]
+        if isinstance(self._values, StoredRows):
+            last = self._values.constant
+        else:
+            last = self._values[-1] if self._by_feature else self._values[:, -1]
         full = np.zeros(self._n_nodes, dtype=last.dtype)
         full[self._columns.nodes] = last * self._bias
         return full

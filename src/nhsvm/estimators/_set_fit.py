@@ -12,9 +12,10 @@ from nhsvm.estimators._calibration import Fold
 from nhsvm.estimators._curves import fit_curves, node_margins
 from nhsvm.estimators._held_out import hold_out_sets
 from nhsvm.estimators._label_sets import LabelSets
+from nhsvm.estimators._memory import allowed_bytes
 from nhsvm.estimators._offsets import tuned_offsets
 from nhsvm.estimators._set_problem import loss_weights, training_oracle, true_columns
-from nhsvm.estimators._sets import Inference, SetModel, held_gains, on_leaves
+from nhsvm.estimators._sets import SetModel, held_gains, on_leaves
 from nhsvm.hierarchy.graph import FloatArray
 from nhsvm.weights import node_weights
 
@@ -46,6 +47,7 @@ class SetFit:
             dtype=dtype,
             offset=on_leaves(h.graph, float(self.leaf_offset))[columns.nodes],
             quicker=oracle.quicker() if hasattr(oracle, "quicker") else (),
+            memory=allowed_bytes(self.memory_limit),
         )
         return problem, alpha
 
@@ -60,7 +62,7 @@ class SetFit:
             warnings.warn(text, ConvergenceWarning, stacklevel=3)
             return
         # without proofs: on a DAG they take most of the time, and seldom change a set
-        inference = Inference(sets.hierarchy, problem.columns.nodes, bool(self.allow_empty), exact=False)
+        inference = self._inference(exact=False)
         if self.offsets is not None:
             self.offsets_ = tuned_offsets(self.offsets, sets, inference, held, self._all_offsets(), self.n_jobs)
         if self.probability:

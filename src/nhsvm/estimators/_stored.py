@@ -11,6 +11,9 @@ from nhsvm.columns import Columns, make_columns
 from nhsvm.estimators._curves import Curves
 from nhsvm.estimators._sets import SetModel
 from nhsvm.hierarchy.graph import IntArray
+from nhsvm.rows import StoredRows
+
+_ROWS = "rows/"  # before the names of arrays of weights that are no table
 
 
 class Stored:
@@ -35,7 +38,11 @@ class Stored:
             "temperature": getattr(self, "temperature_", None),
             "sets": None if self._sets is None else self._sets._asdict(),
         }
-        arrays = {"values": self._values, "node_weights": self.node_weights_, "class_leaves": self._class_leaves}
+        arrays = {"node_weights": self.node_weights_, "class_leaves": self._class_leaves}
+        if isinstance(self._values, StoredRows):
+            arrays |= {_ROWS + name: array for name, array in self._values.fields().items()}
+        else:
+            arrays["values"] = self._values
         if hasattr(self, "offsets_"):
             arrays["offsets"] = self.offsets_
         if hasattr(self, "_curves"):
@@ -47,7 +54,7 @@ class Stored:
         self._by_feature, self._bias = bool(state["by_feature"]), float(state["bias"])
         self.objective_, self.dual_objective_ = float(state["objective"]), float(state["dual_objective"])
         self.gap_, self.history_, self.n_iter_ = float(state["gap"]), list(state["history"]), int(state["n_iter"])
-        self._values, self.node_weights_ = arrays["values"], arrays["node_weights"]
+        self._values, self.node_weights_ = _weights(arrays), arrays["node_weights"]
         self._class_leaves = arrays["class_leaves"]
         if state.get("temperature") is not None:
             self.temperature_ = float(state["temperature"])
@@ -75,6 +82,15 @@ class Stored:
         if self._values.shape != (shape if self._by_feature else shape[::-1]):
             raise ValueError(f"weights of shape {self._values.shape} do not fit {shape}")
         self._planes = self._stream = self._fitted_truth = self._fitted_costs = None
+
+
+def _weights(arrays: dict[str, Any]) -> Any:
+    """A table, or rows if the model has these."""
+    if "values" in arrays:
+        return arrays["values"]
+    rows = StoredRows(**{name: arrays[_ROWS + name] for name in StoredRows.__dataclass_fields__})
+    rows.check()
+    return rows
 
 
 def by_class(columns: Columns, class_leaves: IntArray) -> Columns:

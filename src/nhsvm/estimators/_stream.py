@@ -73,7 +73,7 @@ def _solution(problem: Any, state: Any) -> Any:
     from nhsvm.objective import Certificate
     from nhsvm.solvers import Solution
 
-    weights = problem.weights()
+    weights = problem.table()
     state.model(weights.values)
     return Solution(weights, Certificate(np.nan, np.nan))
 

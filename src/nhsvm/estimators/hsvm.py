@@ -56,6 +56,9 @@ class HSVM(HierarchicalSVM):
         Threads; -1 for all cores. The result is the same, bit for bit, for any number.
     random_state : int, RandomState or None
         Order of the samples. None is a fixed seed.
+    memory_limit : int, str or None
+        Bytes that weights may take, or text such as "6 GB"; None is 60 % of what is free. Of sparse samples, weights
+        that do not fit as a table are kept as rows as long as they need to be, and ``coef_`` is then sparse.
     verbose : int
         1 prints a line a pass.
     warm_start : bool
@@ -119,6 +122,7 @@ class HSVM(HierarchicalSVM):
         max_iter: int = 1000,
         n_jobs: int | None = None,
         random_state: Any = None,
+        memory_limit: Any = None,
         verbose: int = 0,
         warm_start: bool = False,
         callback: Any = None,
@@ -140,6 +144,7 @@ class HSVM(HierarchicalSVM):
         self.max_iter = max_iter
         self.n_jobs = n_jobs
         self.random_state = random_state
+        self.memory_limit = memory_limit
         self.verbose = verbose
         self.warm_start = warm_start
         self.callback = callback

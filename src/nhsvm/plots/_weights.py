@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from nhsvm.errors import NHSVMError, OptionError
 from nhsvm.hierarchy.graph import FloatArray, Graph
@@ -36,7 +37,9 @@ def plot_weights(model: Any, ax: Any = None, *, max_nodes: int = 60) -> Any:
     plt = pyplot()
     hierarchy, alpha = model.hierarchy_, model.node_weights_
     graph = hierarchy.graph
-    squares = np.einsum("ij,ij->i", model.coef_, model.coef_) + model.intercept_**2
+    coef = model.coef_
+    lengths = coef.power(2).sum(axis=1) if sp.issparse(coef) else np.einsum("ij,ij->i", coef, coef)
+    squares = lengths + model.intercept_**2
     length: FloatArray = np.sqrt(squares / (squares.max() or 1.0))
     small = graph.n_nodes <= max_nodes
     if ax is None:

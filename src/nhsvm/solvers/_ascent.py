@@ -12,7 +12,8 @@ import numpy as np
 
 from nhsvm.hierarchy.graph import FloatArray
 from nhsvm.objective import Certificate
-from nhsvm.solvers._problem import Callback, Record, Weights
+from nhsvm.solvers._memory import Weights
+from nhsvm.solvers._problem import Callback, Record
 from nhsvm.solvers._threads import Team
 from nhsvm.solvers._updates import Updates
 
@@ -107,6 +108,10 @@ class Ascent(ABC):
         """Σ a_iy Δ(y, y_i)."""
 
     @abstractmethod
+    def rebuild(self) -> None:
+        """Make U anew from the dual variables, in double precision; leaves ``norms``."""
+
+    @abstractmethod
     def measured(self) -> tuple[Certificate, int]:
         """Rebuild U from the dual variables and measure primal and dual exactly; and the number of errors."""
 
@@ -118,6 +123,8 @@ class Ascent(ABC):
                 self.history.clear()
         while not self.converged and len(self.history) < self.options.max_iter:
             self.one_pass()
+            if self.weights.grown:
+                self.rebuild()
             if self.certificate.gap * self.ratio <= self.options.tol:
                 self.try_certificate()
             elif self.stalled():
@@ -143,6 +150,8 @@ class Ascent(ABC):
                 ready = self.team.ahead(partial(self.weights.batch, batches[k + 1]))
             updates, gain = self.improve(samples, found, batch.gram, tolerance)
             batch.apply(updates, self.team)
+            if self.weights.overfull:
+                self.rebuild()
             more, errors = self.met(samples, found)
             slack, wrong, dual_value = slack + more, wrong + errors, dual_value + gain
         self.estimate(dual_value, slack, wrong)
@@ -167,7 +176,7 @@ class Ascent(ABC):
         gap, exact = self.told()
         self.ratio = float(np.clip(gap / max(estimate, 1e-300), 0.1, self.most_ratio))
         self.misses += exact
-        if self.misses == 3 and self.weights.values.dtype == np.float32:
+        if self.misses == 3 and self.weights.dtype == np.float32:
             self.go_double()
 
     def told(self) -> tuple[float, bool]:
@@ -180,7 +189,7 @@ class Ascent(ABC):
             self.least, self.idle = self.certificate.gap, 0
         else:
             self.idle += 1
-        return self.idle >= _IDLE and self.weights.values.dtype == np.float32
+        return self.idle >= _IDLE and self.weights.dtype == np.float32
 
     def go_double(self) -> None:
         """Weights in double precision from now on."""

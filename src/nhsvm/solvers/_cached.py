@@ -23,6 +23,11 @@ class CachedPasses(ABC):
     bias: float
     values: npt.NDArray[Any]
     squared_norms: FloatArray
+    grown = overfull = False  # a table has the size it has
+
+    def learned(self) -> npt.NDArray[Any]:
+        """U as a model keeps it."""
+        return self.values
 
     @abstractmethod
     def entries(self) -> tuple[Any, Any, Any]:

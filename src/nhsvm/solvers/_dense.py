@@ -49,6 +49,10 @@ class DenseWeights(CachedPasses):
     def n_columns(self) -> int:  # type: ignore[override]
         return int(self.values.shape[0])
 
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.values.dtype
+
     @cached_property
     def squared_norms(self) -> FloatArray:  # type: ignore[override]
         """‖x_i‖² of every sample, the constant feature included."""

@@ -11,8 +11,8 @@ import numpy as np
 
 from nhsvm._jit import inlined, kernel
 
-_ROUNDS = 2  # of both kinds of steps a visit
-_MOVES = 4  # of mass a round
+_MOVES = 4  # of mass a visit
+_LEAST = 0.01  # of the tolerance: what a leaf has to gain to be visited again in the same batch
 _ALL = 1.0 - 1e-9  # a part of a mass that is all of it: the digits of less are lost
 
 
@@ -40,14 +40,17 @@ def _best_level(path, z, m, r, alpha, q, most, order):
 
     Nodes join v in the order of their m. Between two of them the gain is a concave parabola; the best of all is taken.
     """
-    n = path.shape[0]
+    n = 0
     rest = 0.0  # gain of the nodes that have not joined: they fall back to m
-    for e in range(n):
-        at = e
+    for e in range(path.shape[0] - 1, -1, -1):  # m falls along a path, so that from the leaf upward it is nearly sorted
+        if m[e] >= most:  # others hold it, whatever the level
+            continue
+        at = n
         while at > 0 and m[order[at - 1]] > m[e]:
             order[at] = order[at - 1]
             at -= 1
         order[at] = e
+        n += 1
         change = m[e] - z[path[e]]
         rest += change * (r[path[e]] - 0.5 * q * alpha[path[e]] * change)
     first, second, third, fourth, fifth = 0.0, 0.0, 0.0, 0.0, 0.0  # Σ r, α, αz, rz, αz² of those that have joined
@@ -144,38 +147,42 @@ def _move_mass(low, top, weight, z, r, alpha, q, held, d):
 
 
 @inlined
-def _visit(C, q, tolerance, allow_empty, weight, path_ptr, path, child_ptr, child, z, r, alpha, held, work):
-    """Improve the cells of one sample; returns the gain. ``r`` and ``held``, Σ_k of z, follow."""
+def _visit(C, q, tolerance, allow_empty, weight, path_ptr, path, child_ptr, child, z, r, alpha, held, still, work):
+    """Improve the cells of one sample; returns the gain. ``r`` and ``held``, Σ_k of z, follow.
+
+    ``still`` has the leaves of every cell that were at their best when they were last visited: these are left alone.
+    """
     on_path, m, order, d = work
-    n_cells, n = weight.shape[0], r.shape[0]
+    n_cells, n, n_leaves = weight.shape[0], r.shape[0], path_ptr.shape[0] - 1
+    enough = _LEAST * tolerance * C / max(1, n_leaves)
     gained = 0.0
-    for _turn in range(_ROUNDS):
-        before = gained
-        for k in range(n_cells):
-            if weight[k] <= 0.0:
+    for k in range(n_cells):
+        if weight[k] <= 0.0:
+            continue
+        for e in range(n_leaves):
+            if still[k * n_leaves + e] == 1:
                 continue
-            for e in range(path_ptr.shape[0] - 1):
-                mine = path[path_ptr[e] : path_ptr[e + 1]]
-                gained += _move_leaf(
-                    mine, n, weight[k], allow_empty, child_ptr, child, z[k], r, alpha, q, held, on_path, m, order
-                )
-        for _ in range(_MOVES if n_cells > 1 else 0):
-            top, low, best, least = 0, 0, -1e300, 1e300
-            for k in range(n_cells):
-                worth = 0.0
-                for c in range(n):
-                    worth += r[c] * z[k, c]
-                if weight[k] > 0.0:
-                    worth /= weight[k]
-                    if worth < least:
-                        low, least = k, worth
-                if worth > best:
-                    top, best = k, worth
-            if low == top or best - least <= 0.1 * tolerance:
-                break
-            gained += _move_mass(low, top, weight, z, r, alpha, q, held, d)
-        if gained - before <= 0.1 * tolerance * C:
+            mine = path[path_ptr[e] : path_ptr[e + 1]]
+            gain = _move_leaf(
+                mine, n, weight[k], allow_empty, child_ptr, child, z[k], r, alpha, q, held, on_path, m, order
+            )
+            gained += gain
+            still[k * n_leaves + e] = gain <= enough
+    for _ in range(_MOVES if n_cells > 1 else 0):
+        top, low, best, least = 0, 0, -1e300, 1e300
+        for k in range(n_cells):
+            worth = 0.0
+            for c in range(n):
+                worth += r[c] * z[k, c]
+            if weight[k] > 0.0:
+                worth /= weight[k]
+                if worth < least:
+                    low, least = k, worth
+            if worth > best:
+                top, best = k, worth
+        if low == top or best - least <= 0.1 * tolerance:
             break
+        gained += _move_mass(low, top, weight, z, r, alpha, q, held, d)
     return gained
 
 
@@ -189,9 +196,11 @@ def level_batch_kernel(
     ``gradient`` is from before the batch; ``corrections[place[n], b]`` is what the steps taken since have added to the
     score of column n for the b-th of them.
     """
-    n_local = 0
+    n_local, n_still = 0, 0
     for t in which:
         n_local = max(n_local, local_ptr[t + 1] - local_ptr[t])
+        n_still += (cell_ptr[t + 1] - cell_ptr[t]) * (leaf_ptr[t + 1] - leaf_ptr[t])
+    still = np.zeros(n_still, np.uint8)
     work = (np.full(n_local, -1, np.int32), np.empty(n_local), np.empty(n_local, np.int32), np.empty(n_local))
     r, a, before = np.empty(n_local), np.empty(n_local), np.empty(n_local)
     place = np.full(alpha.shape[0], -1, np.int32)
@@ -199,6 +208,10 @@ def level_batch_kernel(
     total = 0.0
     for sweep in range(sweeps):
         moved = False
+        at_still = 0
+        if sweep % 2 == 0:  # every other sweep is over all leaves: half of the time, and nearly all of the gain
+            for e in range(n_still):
+                still[e] = 0
         for b in range(which.shape[0]):
             t = which[b]
             lo, hi = local_ptr[t], local_ptr[t + 1]
@@ -215,8 +228,9 @@ def level_batch_kernel(
             gain = _visit(
                 costs[t], norms[t], tolerance, allow_empty, weight[cell_ptr[t] : cell_ptr[t + 1]],
                 path_ptr[leaf_ptr[t] : leaf_ptr[t + 1] + 1], path, child_ptr[lo + 2 * t : hi + 2 * t + 2],
-                child[child_at[t] :], shapes, r[:n], a[:n], held[lo:hi], work,
+                child[child_at[t] :], shapes, r[:n], a[:n], held[lo:hi], still[at_still:], work,
             )  # fmt: skip
+            at_still += n_cells * (leaf_ptr[t + 1] - leaf_ptr[t])
             total += gain
             if sweep == 0:
                 gaps[b] = 2.0 * gain  # a parabola's gap, seen from its start

@@ -14,18 +14,15 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 
 from nhsvm.columns import Columns
 from nhsvm.errors import OptionError
 from nhsvm.hierarchy.graph import FloatArray, Graph, Ragged
 from nhsvm.objective import Certificate, dual, penalty, primal
 from nhsvm.solvers._ascent import SWEEPS, Ascent, Norms, Options
-from nhsvm.solvers._dense import DenseWeights
 from nhsvm.solvers._levels import Levels
 from nhsvm.solvers._marginals import Marginals
-from nhsvm.solvers._problem import Weights
-from nhsvm.solvers._sparse import SparseWeights
+from nhsvm.solvers._memory import Weights, make_weights
 from nhsvm.solvers._steps import Steps
 from nhsvm.solvers._threads import Team
 from nhsvm.solvers._updates import Updates
@@ -36,6 +33,7 @@ _ORACLE = 100  # time of a DAG's oracle, in units of reading the weights of all 
 _OVERHEAD = 100  # time that a batch spends on a sample beside its columns, in units of one column
 _NEAR = 0.05  # gap from which on all samples can be asked about with the same weights, on a DAG
 _CACHED = 50  # passes over the cells in use between two that ask the oracle, at most
+_UNTOLD = 4  # the same where steps do not tell what is left to gain; more make little of it, and the weights unstable
 _FOCUS = 5  # passes over the samples with most of the gap, between two over all
 _LOOSE = 0.2  # of the tolerance: by how much bounds may make the gap look larger
 _PARTS = 10  # in which samples are looked at more closely, until the gap is known to be too large
@@ -45,7 +43,10 @@ _SWEEPS = 2  # over them
 
 
 class SetOracle(Protocol):
-    """The best label set under node rewards; see :class:`nhsvm.oracles.TreeMultilabel`."""
+    """The best label set under node rewards; see :class:`nhsvm.oracles.TreeMultilabel`.
+
+    One that has ``memory`` is told what it found for the same sample before, see :class:`nhsvm.oracles.DagMultilabel`.
+    """
 
     allow_empty: bool
 
@@ -84,6 +85,8 @@ class SetProblem:
         each next one is asked only about samples for which the last was not good enough.
     graph : Graph, optional
         The hierarchy, for solvers that learn α.
+    memory : int, optional
+        Bytes that weights may take; without a limit they are a table.
     """
 
     X: Any
@@ -99,6 +102,7 @@ class SetProblem:
     offset: FloatArray | None = None
     quicker: tuple[SetOracle, ...] = ()
     graph: Graph | None = None
+    memory: int | None = None
 
     def __post_init__(self) -> None:
         last = self.columns.paths.indptr[1:] - 1
@@ -112,8 +116,7 @@ class SetProblem:
 
     def weights(self) -> Weights:
         """Weights of zero for these samples."""
-        kind = SparseWeights if sp.issparse(self.X) else DenseWeights
-        return kind.zeros(self.X, self.columns.n_columns, self.bias, self.dtype)
+        return make_weights(self.X, self.columns.n_columns, self.bias, self.dtype, self.memory)
 
     @cached_property
     def offsets(self) -> FloatArray:
@@ -141,15 +144,17 @@ class SetProblem:
         """All, the quickest first."""
         return *self.quicker, self.oracle
 
-    def asked(self, oracle: SetOracle, rewards: FloatArray) -> tuple[npt.NDArray[np.uint8], FloatArray, FloatArray]:
-        """Label sets, as columns, their values and bounds."""
+    def asked(
+        self, oracle: SetOracle, rewards: FloatArray, **remembered: Any
+    ) -> tuple[npt.NDArray[np.uint8], FloatArray, FloatArray]:
+        """Label sets, as columns, their values and bounds; ``remembered`` goes to the oracle."""
         n = len(rewards)
         full = rewards
         if self.columns.n_columns < self.n_nodes:
             full = np.zeros((n, self.n_nodes))
             full[:, self.columns.nodes] = rewards
         chosen, value, bound = np.empty((n, self.n_nodes), np.uint8), np.empty(n), np.empty(n)
-        oracle.solve(full, chosen, value, bound)
+        oracle.solve(full, chosen, value, bound, **remembered)
         return (chosen if full is rewards else np.ascontiguousarray(chosen[:, self.columns.nodes])), value, bound
 
     def differ(self, samples: np.ndarray, chosen: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
@@ -196,6 +201,10 @@ class SetAscent(Ascent):
             made = Marginals(*first, problem.above) if forest else Levels(*first, problem.columns, problem.above)
         super().__init__(options, problem.weights(), made, problem.costs, team)
         self.effort = 0  # the oracle in use
+        if isinstance(made, Levels):
+            self.ratio = 1.0  # steps change the weights, and so what was met; where it is good enough, none are taken
+        # what the oracle knows of every sample from the last time, if it can make use of it
+        self.recalled = problem.oracle.memory(problem.n_samples) if hasattr(problem.oracle, "memory") else None
         self.certificate = Certificate(float(problem.costs @ problem.first_slacks()), 0.0)
 
     @property
@@ -248,7 +257,7 @@ class SetAscent(Ascent):
         base = self.problem.loss_weights[layout.column] * (1.0 - 2.0 * layout.own)
         base += self.problem.offsets[layout.column]
         gained = 0.0
-        for _ in range(_CACHED):
+        for _ in range(_CACHED if steps.tells else _UNTOLD):
             order = self.rng.permutation(len(samples))
             gaps, gain = self.cached_pass(steps, samples, order, base, tolerance)
             gained += gain
@@ -256,7 +265,7 @@ class SetAscent(Ascent):
             if (steps.tells and left <= max(0.8 * target, 0.15 * gap)) or gain <= _SLOW * gap:
                 break
             order = order[gaps > 0.5 * gaps.mean()]  # most of the gap is in few samples
-            for _ in range(_FOCUS):
+            for _ in range(_FOCUS if steps.tells else 0):
                 gaps, gain = self.cached_pass(steps, samples, self.rng.permutation(order), base, tolerance)
                 gained += gain
                 if gaps.sum() <= 0.3 * left:
@@ -283,7 +292,7 @@ class SetAscent(Ascent):
     def propose(self, samples: np.ndarray, tolerance: float) -> Found:
         problem, n = self.problem, len(samples)
         scorer = self.weights.scorer(samples)
-        scores = np.empty((n, self.weights.n_columns), dtype=self.weights.values.dtype)
+        scores = np.empty((n, self.weights.n_columns), dtype=self.weights.dtype)
         rewards, chosen = np.empty(scores.shape), np.empty(scores.shape, np.uint8)
         slack = np.empty(n)
 
@@ -291,11 +300,16 @@ class SetAscent(Ascent):
             scorer(lo, hi, scores)
             part = slice(lo, hi)
             rewards[part] = problem.rewards(samples[part], scores[part])
-            chosen[part], value, _ = problem.asked(problem.oracles[self.effort], rewards[part])
+            oracle = problem.oracles[self.effort]
+            chosen[part], value, _ = problem.asked(oracle, rewards[part], **self.remembered(samples[part]))
             slack[part] = value - problem.true_rewards(samples[part], rewards[part])
 
         self.team.split(n, work)
         return Found(self.state.layout(samples, rewards, chosen, self.team), slack)
+
+    def remembered(self, samples: np.ndarray) -> dict[str, Any]:
+        """What to tell the oracle beside the rewards of samples."""
+        return {} if self.recalled is None else {"memory": self.recalled, "rows": samples.astype(np.int64, copy=False)}
 
     def steps(self, samples: np.ndarray, layout: Any) -> Steps:
         """Block steps of some samples."""
@@ -315,10 +329,14 @@ class SetAscent(Ascent):
     def mass(self) -> float:
         return self.state.loss(self.costs, self.problem.loss_weights, self.problem.offsets)
 
+    def rebuild(self) -> None:
+        coefficients = self.state.coefficients(self.costs, self.problem.columns.alpha)
+        self.norms = Norms(*self.weights.rebuild(coefficients, self.team))
+
     def measured(self) -> tuple[Certificate, int]:
         alpha = self.problem.columns.alpha
-        exact, stored = self.weights.rebuild(self.state.coefficients(self.costs, alpha), self.team)
-        self.norms = Norms(exact, stored)
+        self.rebuild()
+        exact, stored = self.norms
         lower = dual(penalty(exact, alpha), self.mass())
         slack, wrong = self._slacks(penalty(stored, alpha), lower)
         return Certificate(primal(penalty(stored, alpha), slack, self.costs), lower), int(wrong.sum())
@@ -338,7 +356,7 @@ class SetAscent(Ascent):
             self.weights.scores(rows, scores)
             rewards = problem.rewards(rows, scores)
             true = problem.true_rewards(rows, rewards)
-            _, value, bound = problem.asked(oracle, rewards)
+            _, value, bound = problem.asked(oracle, rewards, **self.remembered(rows))
             least[rows] = np.maximum(least[rows], value - true)
             most[rows] = np.maximum(np.minimum(most[rows], bound - true), 0.0)
             if oracle is oracles[0]:
@@ -358,12 +376,16 @@ class SetAscent(Ascent):
         return most, wrong
 
     def told(self) -> tuple[float, bool]:
-        return self.at_least.gap, self.certificate.gap <= (1.0 + _LOOSE) * self.at_least.gap
+        # where only the bounds are too large, steps have to make up for it: the same weights would be asked about again
+        least = self.at_least.gap
+        gap = least if least > self.options.tol else self.certificate.gap
+        return gap, self.certificate.gap <= (1.0 + _LOOSE) * least
 
     def try_certificate(self) -> None:
         super().try_certificate()
         if not self.converged and self.effort < len(self.problem.quicker):
             self.effort += 1  # the quickest oracle no longer finds what there is to find
+            self.ratio = 1.0  # what was learned of it does not hold for the next
 
     def _in_chunks(self, samples: np.ndarray, use: Callable[[np.ndarray], None]) -> None:
         """Some samples at a time, on all threads."""

@@ -13,10 +13,9 @@ import scipy.sparse as sp
 from nhsvm.columns import Columns
 from nhsvm.hierarchy.graph import FloatArray, Graph, IntArray, PtrArray
 from nhsvm.objective import Certificate
-from nhsvm.solvers._dense import DenseWeights
-from nhsvm.solvers._sparse import SparseWeights, csr
+from nhsvm.solvers._memory import Weights, make_table, make_weights
+from nhsvm.solvers._sparse import csr
 
-Weights = SparseWeights | DenseWeights
 Record = dict[str, Any]
 Callback = Callable[[Record], Any]
 
@@ -63,6 +62,8 @@ class Problem:
         Precision of the weights; that of X by default.
     graph : Graph, optional
         The hierarchy, for solvers that learn α.
+    memory : int, optional
+        Bytes that weights may take; without a limit they are a table.
     """
 
     X: Any
@@ -73,6 +74,7 @@ class Problem:
     bias: float = 1.0
     dtype: npt.DTypeLike | None = None
     graph: Graph | None = None
+    memory: int | None = None
 
     @property
     def n_samples(self) -> int:
@@ -80,8 +82,11 @@ class Problem:
 
     def weights(self) -> Weights:
         """Weights of zero for these samples."""
-        kind = SparseWeights if sp.issparse(self.X) else DenseWeights
-        return kind.zeros(self.X, self.columns.n_columns, self.bias, self.dtype)
+        return make_weights(self.X, self.columns.n_columns, self.bias, self.dtype, self.memory)
+
+    def table(self) -> Any:
+        """The same as a table, for solvers that change all of it."""
+        return make_table(self.X, self.columns.n_columns, self.bias, self.dtype, self.memory)
 
 
 @dataclass

@@ -48,12 +48,14 @@ class SparseWeights(CachedPasses):
     def n_columns(self) -> int:  # type: ignore[override]
         return int(self.values.shape[1])
 
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.values.dtype
+
     @cached_property
     def squared_norms(self) -> FloatArray:  # type: ignore[override]
         """‖x_i‖² of every sample, the constant feature included."""
-        out = np.empty(self.n_samples)
-        _squared_norms_kernel(self.indptr, self.data, self.bias, out)
-        return out
+        return squared_norms(self.indptr, self.data, self.bias)
 
     @cached_property
     def scratch(self) -> IntArray:
@@ -131,6 +133,13 @@ class SparseWeights(CachedPasses):
         return exact.sum(axis=0), stored.sum(axis=0)
 
 
+def squared_norms(indptr: npt.NDArray[Any], data: npt.NDArray[Any], bias: float) -> FloatArray:
+    """‖x_i‖² of every sample, with a constant feature."""
+    out = np.empty(len(indptr) - 1)
+    _squared_norms_kernel(indptr, data, bias, out)
+    return out
+
+
 def csr(
     data: npt.NDArray[Any], indices: npt.NDArray[Any], indptr: npt.NDArray[Any], shape: tuple[int, int]
 ) -> sp.csr_array:
@@ -161,17 +170,19 @@ class SparseBatch:
         Inner products of the samples.
     """
 
-    def __init__(self, weights: SparseWeights, rows: npt.NDArray[np.int64]) -> None:
+    weights: Any  # a SparseWeights; what has its samples will do
+
+    def __init__(self, weights: Any, rows: npt.NDArray[np.int64]) -> None:
         self.weights = w = weights
         n = len(rows)
         size = int((w.indptr[rows + 1] - w.indptr[rows]).sum())
-        order, value = np.empty(size, dtype=np.int32), np.empty(size, dtype=w.values.dtype)
+        order, value = np.empty(size, dtype=np.int32), np.empty(size, dtype=w.dtype)
         begin, features, starts = (np.empty(size + 1, dtype=np.int32) for _ in range(3))
         n_lists, n_long = _invert_kernel(
             rows, w.indptr, w.indices, w.data, w.scratch, _LONG * n, order, value, begin, features, starts
         )
         self._lists = (features[:n_lists], starts[: n_lists + 1], order, value)
-        self.gram = np.empty((n, n), dtype=w.values.dtype)
+        self.gram = np.empty((n, n), dtype=w.dtype)
         _gram_kernel(rows, n_long, w.bias, w.indptr, w.data, order, value, begin, self.gram)
 
     def apply(self, updates: Updates, team: Team) -> None:
@@ -191,7 +202,10 @@ class SparseBatch:
         # every so many features, not ranges: those met first are the frequent ones, which are fast
         team.split(team.size, lambda lo, hi: _apply_kernel(lo, team.size, *parts))
         if w.bias:
-            _apply_bias_kernel(w.bias, *updates, w.values[-1])
+            self._apply_bias(updates, w.values[-1])
+
+    def _apply_bias(self, updates: Updates, row: npt.NDArray[Any]) -> None:
+        _apply_bias_kernel(self.weights.bias, *updates, row)
 
 
 def _unsigned(indices: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -154,7 +154,7 @@ class PlanesAscent(Ascent):
         order = self.rng.permutation(len(samples))
         met = np.empty(len(samples))
         unscaled = not problem.oracle.normalized
-        gain = self.weights.cached_pass(
+        gain = self.weights.cached_pass(  # type: ignore[union-attr]
             samples[order], problem.leaves, problem.costs, planes.pool, problem.columns, unscaled, tolerance, met
         )
         gaps = np.empty(len(samples))
@@ -166,16 +166,15 @@ class PlanesAscent(Ascent):
         problem = self.problem
         leaves, costs = problem.leaves[samples], problem.costs[samples]
         scorer = self.weights.scorer(samples)
-        rows, which = problem.oracle.loss_rows(leaves)
         start, count, leaf, weight = self.state.of(samples)
         found = Proposals.empty(len(samples), int(count.max()) + n_new)
-        scores = np.empty((len(samples), self.weights.n_columns), dtype=self.weights.values.dtype)
+        scores = np.empty((len(samples), self.weights.n_columns), dtype=self.weights.dtype)
 
         def work(lo: int, hi: int) -> None:
             scorer(lo, hi, scores)
             part = slice(lo, hi)
             problem.oracle.propose(
-                scores[part], leaves[part], costs[part], (rows, which[part]),
+                scores[part], leaves[part], costs[part], problem.oracle.loss_rows(leaves[part]),
                 (start[part], count[part], leaf, weight), n_new, tolerance, found.part(part),
             )  # fmt: skip
 
@@ -194,10 +193,14 @@ class PlanesAscent(Ascent):
     def mass(self) -> float:
         return self.state.mass()
 
+    def rebuild(self) -> None:
+        coefficients = self.state.coefficients(self.problem.leaves, self.problem.columns)
+        self.norms = Norms(*self.weights.rebuild(coefficients, self.team))
+
     def measured(self) -> tuple[Certificate, int]:
         problem, columns = self.problem, self.problem.columns
-        exact, stored = self.weights.rebuild(self.state.coefficients(problem.leaves, columns), self.team)
-        self.norms = Norms(exact, stored)
+        self.rebuild()
+        exact, stored = self.norms
         slack, best = measure(problem, self.weights, self.team)
         certificate = Certificate(
             primal(penalty(stored, columns.alpha), slack, problem.costs),

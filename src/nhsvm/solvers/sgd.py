@@ -36,7 +36,7 @@ from nhsvm.errors import OptionError
 from nhsvm.hierarchy.graph import FloatArray, PtrArray
 from nhsvm.objective import Certificate, dual, penalty, primal
 from nhsvm.solvers._measure import measure
-from nhsvm.solvers._problem import Callback, Problem, Record, Solution, Weights
+from nhsvm.solvers._problem import Callback, Problem, Record, Solution
 from nhsvm.solvers._sgd_steps import COUNT, CREDIT, ERROR, MASS, SCALE, T, steps_kernel
 from nhsvm.solvers._threads import Team
 
@@ -142,12 +142,12 @@ class Sgd:
 
     def begin(self, problem: Problem) -> SgdState:
         """U = 0, for samples with the features, labels and precision of these, and for this kind of average."""
-        values = problem.weights().values
+        values = problem.table().values
         return SgdState(values, np.zeros_like(values) if self.average else np.zeros((0, 0), values.dtype))
 
     def solve(self, problem: Problem, start: SgdState | None = None) -> Solution:
         """Solve from the given state, which is changed, or from zero; only the latter gives a bound on the optimum."""
-        weights, history, began = problem.weights(), list[Record](), perf_counter()
+        weights, history, began = problem.table(), list[Record](), perf_counter()
         state = self.begin(problem) if start is None else start
         state.model(weights.values)
         shares = np.zeros(problem.n_samples)
@@ -230,7 +230,7 @@ def _record(iteration: int, seconds: float, values: Certificate, wrong: float) -
     return parts | {"gap": values.gap, "training_error": wrong, "planes": 0, "certified": True}
 
 
-def _measure(problem: Problem, weights: Weights | None, team: Team) -> tuple[float, float]:
+def _measure(problem: Problem, weights: Any, team: Team) -> tuple[float, float]:
     """Objective and share of samples with a wrong leaf, in double precision; without weights, at U = 0."""
     slack, best = measure(problem, weights, team)
     half = 0.0 if weights is None else _penalty(problem, weights.values)

@@ -1,0 +1,108 @@
+"""One fit at size: every pass as it goes, the proved gap, peak memory, accuracy, answers a second.
+
+python benchmarks/scale/run.py --shape tree7k --tol 0.01 --jobs 2
+python benchmarks/scale/run.py --shape wiki --size 0.1 --tol 0.05 --jobs 2 --model HSVM
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import time
+import warnings
+from typing import Any
+
+import numpy as np
+from shapes import SHAPES, Problem, make
+from sklearn.exceptions import ConvergenceWarning
+
+import nhsvm
+from nhsvm.metrics import example_jaccard
+
+
+def peak() -> float:
+    """Peak memory of this process in GB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+
+
+def warmed(kind: Any, problem: Problem, model: Any) -> None:
+    """Compile what the fit will need, on a few samples and with the same kind of weights."""
+    X, y = problem.X[:200], problem.y[:200]
+    expected = nhsvm.estimate_memory(problem.X, problem.y, problem.hierarchy, model=model)
+    print(expected, flush=True)
+    small = kind(problem.hierarchy, tol=0.5, max_iter=2, leaf_offset=model.leaf_offset)
+    if expected.weights < expected.table:
+        small.set_params(memory_limit=nhsvm.estimate_memory(X, y, problem.hierarchy, model=small).table - 1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        small.fit(X, y).predict(problem.X_test[:2])
+
+
+def answers(model: Any, X: Any, jobs: int) -> dict[str, float]:
+    """Documents a second in a batch, and seconds for one document, the median of a hundred."""
+    model.set_params(n_jobs=jobs)
+    start = time.perf_counter()
+    model.predict(X)
+    batch = X.shape[0] / (time.perf_counter() - start)
+    model.set_params(n_jobs=1)
+    single = []
+    for k in range(min(100, X.shape[0])):
+        start = time.perf_counter()
+        model.predict(X[k : k + 1])
+        single.append(time.perf_counter() - start)
+    return {"documents_a_second": batch, "milliseconds_for_one": 1000 * float(np.median(single))}
+
+
+def run(options: argparse.Namespace) -> dict[str, Any]:
+    shape = SHAPES[options.shape].scaled(options.size)
+    problem = make(shape, seed=options.seed)
+    kind = getattr(nhsvm, options.model)
+    passes: list[dict[str, Any]] = []
+
+    def told(record: dict[str, Any]) -> None:
+        passes.append(record)
+        gap = f"{'proved' if record['certified'] else 'estimated'} gap {record['gap']:.4f}"
+        print(f"{record['iteration']:>4} {record['seconds']:8.1f} s  {gap}  peak {peak():.2f} GB", flush=True)
+
+    model = kind(
+        problem.hierarchy, options.C, tol=options.tol, max_iter=options.passes, n_jobs=options.jobs, callback=told,
+        memory_limit=options.memory, leaf_offset=options.leaf_offset,
+    )  # fmt: skip
+    warmed(kind, problem, model)
+    before = peak()
+    start, cpu = time.perf_counter(), time.process_time()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(problem.X, problem.y)
+    wall, cpu = time.perf_counter() - start, time.process_time() - cpu
+    found = model.predict(problem.X_test)
+    several = not isinstance(problem.y, np.ndarray)
+    right = example_jaccard(problem.hierarchy, problem.y_test, found) if several else (found == problem.y_test).mean()
+    samples, features = problem.X.shape
+    return {
+        "shape": options.shape, "size": options.size, "model": options.model, "C": options.C, "jobs": options.jobs,
+        "samples": samples, "features": features, "nodes": problem.hierarchy.n_nodes,
+        "leaves": len(problem.hierarchy.leaves), "seconds": wall, "cpu_seconds": cpu, "passes": model.n_iter_,
+        "gap": model.gap_, "data_gb": before, "peak_gb": peak(), "jaccard" if several else "accuracy": float(right),
+        **answers(model, problem.X_test, options.jobs),
+    }  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--shape", choices=SHAPES, default="tree7k")
+    parser.add_argument("--size", type=float, default=1.0)
+    parser.add_argument("--model", default="NHSVM")
+    parser.add_argument("--C", type=float, default=1.0)
+    parser.add_argument("--tol", type=float, default=0.01)
+    parser.add_argument("--passes", type=int, default=1000)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--memory", default=None, help="such as 6GB")
+    parser.add_argument("--leaf-offset", type=float, default=0.0, help="of label sets")
+    parser.add_argument("--seed", type=int, default=0)
+    print(json.dumps(run(parser.parse_args()), indent=1))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,76 @@
+"""How much memory weights may take, and an estimate of what a fit will need."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+from nhsvm.errors import OptionError
+
+SHARE = 0.6  # of the free memory, for weights
+_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}
+_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+_IN_USE = ("/sys/fs/cgroup/memory.current", "/sys/fs/cgroup/memory/memory.usage_in_bytes")
+
+
+def allowed_bytes(memory_limit: Any) -> int:
+    """Bytes that weights may take: what is asked for, or a share of what is free."""
+    return int(SHARE * free_memory()) if memory_limit is None else parsed(memory_limit)
+
+
+def parsed(memory_limit: Any) -> int:
+    """Bytes, given as a number or as text such as "6 GB" or "500MiB".
+
+    Raises
+    ------
+    OptionError
+        If it is neither.
+    """
+    problem = OptionError(f'memory_limit must be None, a number of bytes, or text such as "6 GB", not {memory_limit!r}')
+    if isinstance(memory_limit, str):
+        found = re.fullmatch(r"\s*([0-9.]+)\s*([KMGT]?I?)B?\s*", memory_limit.upper())
+        if found is None or found[2] not in _UNITS:
+            raise problem
+        try:
+            size = float(found[1]) * _UNITS[found[2]]
+        except ValueError as error:
+            raise problem from error
+    elif isinstance(memory_limit, bool) or not hasattr(memory_limit, "__float__"):
+        raise problem
+    else:
+        size = float(memory_limit)
+    if not 0 < size < float("inf"):
+        raise problem
+    return int(size)
+
+
+def free_memory() -> int:
+    """Bytes that can be had without swapping, as far as the system tells; a container's limit counts too."""
+    free = _available()
+    for limit, used in zip(_LIMITS, _IN_USE, strict=True):
+        most, now = _number(limit), _number(used)
+        if most is not None and now is not None and most < 2**60:
+            free = min(free, max(0, most - now))
+    return free
+
+
+def _available() -> int:
+    try:
+        for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
+    except OSError:  # not Linux
+        pass
+    names = getattr(os, "sysconf_names", {})
+    if "SC_PHYS_PAGES" in names:  # of all there is, half may be free
+        return int(os.sysconf("SC_PHYS_PAGES")) * int(os.sysconf("SC_PAGE_SIZE")) // 2
+    return 4 * 2**30  # a guess, where a system does not tell
+
+
+def _number(path: str) -> int | None:
+    try:
+        return int(Path(path).read_text(encoding="ascii"))
+    except (OSError, ValueError):  # no such file, or "max": no limit
+        return None

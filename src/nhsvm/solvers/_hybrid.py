@@ -1,0 +1,279 @@
+"""Weights of sparse samples that do not fit into memory as a table: rows as long as they need to be."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from nhsvm._jit import kernel
+from nhsvm.errors import MemoryLimitError
+from nhsvm.hierarchy.graph import FloatArray, IntArray, PtrArray
+from nhsvm.rows import StoredRows
+from nhsvm.solvers._row_changes import apply_kernel, promote_kernel
+from nhsvm.solvers._row_rebuild import bounds_kernel, rebuild_kernel
+from nhsvm.solvers._rows import Rows, scores_kernel
+from nhsvm.solvers._sparse import SparseBatch, csr, squared_norms
+from nhsvm.solvers._threads import Team
+from nhsvm.solvers._updates import Scorer, Updates
+
+_ENTRIES = 2**20  # of the samples, in one block of features whose rows are made anew
+_GROWTH = 1.3  # rows that take this much more than when they were last made anew are made anew
+
+
+class HybridWeights:
+    """Samples in CSR form and the weights U of every column (node), feature-major, in short and full rows.
+
+    It does what :class:`nhsvm.solvers._sparse.SparseWeights` does, in less memory, and in less time where weights are
+    sparse; passes over the planes in use are not for it, since they read columns one by one.
+
+    Parameters
+    ----------
+    X : csr_array
+        Sorted, without duplicates; float32 or float64.
+    n_columns : int
+    bias : float
+        Value of the constant feature, 0 for none.
+    dtype : dtype
+        To compute in.
+    limit : int
+        Bytes that the weights may take.
+    """
+
+    def __init__(self, X: sp.csr_array, n_columns: int, bias: float, dtype: Any, limit: int) -> None:
+        self.indptr, self.indices, self.data = X.indptr, X.indices, X.data
+        self.bias, self.limit, self.n_columns = float(bias), limit, n_columns
+        self.n_samples, self.n_features = X.shape
+        self.constant = np.zeros(n_columns, dtype=dtype)
+        self.rows = Rows(self.n_features, n_columns, dtype, limit)
+        self._compact = 0  # bytes that rows took when they were last made anew
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.rows.dtype
+
+    @cached_property
+    def squared_norms(self) -> FloatArray:
+        """‖x_i‖² of every sample, the constant feature included."""
+        return squared_norms(self.indptr, self.data, self.bias)
+
+    @cached_property
+    def scratch(self) -> IntArray:
+        """A zero for every feature, for the lists of a batch."""
+        return np.zeros(self.n_features, dtype=np.int32)
+
+    @cached_property
+    def _begin(self) -> PtrArray:
+        """Entries of the samples in the features before each."""
+        counts = np.zeros(self.n_features + 1, dtype=np.int64)
+        step = 2**24
+        for lo in range(0, len(self.indices), step):
+            counts[1:] += np.bincount(self.indices[lo : lo + step], minlength=self.n_features)
+        return np.cumsum(counts)
+
+    def intercept(self) -> npt.NDArray[Any]:
+        """What the constant feature adds to the score of every column."""
+        scaled: npt.NDArray[Any] = self.constant * self.dtype.type(self.bias)
+        return scaled
+
+    def learned(self) -> StoredRows:
+        """U as a model keeps it; these weights are zero afterwards."""
+        return self.rows.taken(self.constant)
+
+    def double(self) -> HybridWeights:
+        """The same in double precision; weights start at zero."""
+        X = csr(self.data, self.indices, self.indptr, (self.n_samples, self.n_features))
+        return HybridWeights(X, self.n_columns, self.bias, np.float64, self.limit)
+
+    def column_norms(self) -> FloatArray:
+        """‖U_n‖² of every column."""
+        return self.rows.column_norms() + self.constant.astype(np.float64) ** 2
+
+    def rescale(self, factors: FloatArray) -> None:
+        """Multiply U_n of every column by a factor."""
+        self.rows.rescale(factors)
+        self.constant *= factors.astype(self.dtype)
+
+    def scores(self, rows: npt.NDArray[np.int64], out: npt.NDArray[Any]) -> None:
+        """``out[t] = U x`` for the samples ``rows``; summed in the precision of ``out``."""
+        scores_kernel(rows, self.indptr, self.indices, self.data, *self.rows.arrays, self.constant, self.bias, out)
+
+    def scorer(self, rows: npt.NDArray[np.int64]) -> Scorer:
+        """``scorer(lo, hi, out)`` fills ``out[lo:hi]`` with the scores of the samples ``rows[lo:hi]``."""
+        return lambda lo, hi, out: self.scores(rows[lo:hi], out[lo:hi])
+
+    def batch(self, rows: npt.NDArray[np.int64]) -> HybridBatch:
+        """Samples that change the weights together; does not read the weights."""
+        return HybridBatch(self, rows)
+
+    def cheap(self, planes: Any, columns: Any) -> bool:
+        """Never: a column of a short row is found by reading the row."""
+        return False
+
+    def apart(self) -> float:
+        """Time to read one column by itself, in units of one among all columns."""
+        return np.inf
+
+    def rebuild(self, updates: Updates, team: Team) -> tuple[FloatArray, FloatArray]:
+        """U_n = Σ_t coefficient · x_t from nothing, in double precision, over all samples; rows then have no gaps.
+
+        Returns
+        -------
+        exact, stored : arrays of n_columns
+            ‖U_n‖² of the sums, and of the sums as stored, which differ when the weights are float32.
+        """
+        self.rows.reserve(team.size, self._bounds(updates.indptr))
+        blocks = self._blocks()
+        exact, stored = np.zeros((2, len(blocks) - 1, self.n_columns))
+        enough = np.zeros(team.size, dtype=bool)
+        # where each thread has full rows for all of its features that may need one
+        first_full = np.concatenate([[0], np.cumsum(self.rows.start >= 0)])[blocks]
+
+        def work(lo: int, hi: int) -> None:
+            for p in range(lo, hi):
+                cuts = [len(exact) * k // team.size for k in (p, p + 1)]
+                enough[p] = self._remake(p, range(*cuts), blocks, first_full[cuts[0]], updates, exact, stored)
+
+        team.split(team.size, work)
+        self.rows.settle()
+        self._compact = self.rows.used
+        if not enough.all() or self.overfull:
+            raise out_of_memory(self.limit, self.n_features, self.n_columns)
+        constant = self.bias * np.bincount(updates.columns, updates.values, minlength=self.n_columns)
+        self.constant[:] = constant
+        return exact.sum(axis=0) + constant**2, stored.sum(axis=0) + self.constant.astype(np.float64) ** 2
+
+    def _bounds(self, ptr: PtrArray) -> npt.NDArray[np.int64]:
+        """Entries that every row has at most."""
+        bounds = np.zeros(self.n_features, dtype=np.int64)
+        bounds_kernel(self.indptr, self.indices, ptr, bounds)
+        return bounds
+
+    def _blocks(self) -> npt.NDArray[np.int64]:
+        """Ranges of features with about as many entries of the samples each."""
+        total = int(self._begin[-1])
+        aims = np.arange(1, -(-total // _ENTRIES)) * _ENTRIES
+        cuts = np.searchsorted(self._begin, aims)
+        return np.unique(np.concatenate([[0], cuts, [self.n_features]]))
+
+    def _remake(
+        self,
+        p: int,
+        which: range,
+        blocks: Any,
+        first_full: int,
+        updates: Updates,
+        exact: FloatArray,
+        stored: FloatArray,
+    ) -> bool:
+        """The blocks of one thread; whether there was room."""
+        if not which:
+            return True
+        begin, rows, parts = self._begin, self.rows, self.rows.parts
+        most = max(int(begin[blocks[b + 1]] - begin[blocks[b]]) for b in which)
+        wide = max(int(blocks[b + 1] - blocks[b]) for b in which)
+        who, factor = np.empty(most, np.int64), np.empty(most, self.data.dtype)
+        cursor = first_entries(self.indptr, self.indices, int(blocks[which[0]]))
+        filled = np.empty(wide, np.int64)
+        next_full = np.array([first_full])
+        return all(
+            rebuild_kernel(
+                p, blocks[b], blocks[b + 1], begin, cursor, self.indptr, self.indices, self.data, *updates,
+                who, factor, filled, rows.start, rows.size, rows.room, rows.index, rows.value, rows.full,
+                next_full, rows.least, *parts[:2], exact[b], stored[b],
+            )
+            for b in which
+        )  # fmt: skip
+
+    @property
+    def grown(self) -> bool:
+        """Whether rows take much more than they need: gaps, and weights that are zero again."""
+        return self.rows.used > max(_GROWTH * self._compact, 0.02 * self.limit)
+
+    @property
+    def overfull(self) -> bool:
+        """Whether rows take more than they may; making them anew may help."""
+        return self.rows.used > self.limit
+
+
+class StoredWeights:
+    """Samples, and weights of a fitted model in rows: scores only.
+
+    Parameters
+    ----------
+    X : csr_array
+    rows : StoredRows
+    bias : float
+    """
+
+    def __init__(self, X: sp.csr_array, rows: StoredRows, bias: float) -> None:
+        self.X, self.rows, self.bias = X, rows, float(bias)
+
+    def scores(self, rows: npt.NDArray[np.int64], out: npt.NDArray[Any]) -> None:
+        """``out[t] = U x`` for the samples ``rows``; summed in the precision of ``out``."""
+        X, stored = self.X, self.rows
+        scores_kernel(rows, X.indptr, X.indices, X.data, *stored.arrays, stored.constant, self.bias, out)
+
+
+class HybridBatch(SparseBatch):
+    """Some samples, with lists of who holds a feature, for weights in rows of any length."""
+
+    weights: HybridWeights
+
+    def apply(self, updates: Updates, team: Team) -> None:
+        """U_n += coefficient · x_t for every update (t, n, coefficient); threads share the features."""
+        w, rows = self.weights, self.weights.rows
+        rows.for_threads(team.size)
+        features, starts, order, value = self._lists
+        ptr = updates.indptr[:-1], updates.indptr[1:]
+        rows.n_taken = promote_kernel(
+            features, starts[:-1], starts[1:], order, *ptr, rows.free, rows.n_taken,
+            rows.start, rows.size, rows.room, rows.index, rows.value, rows.full, rows.least,
+        )  # fmt: skip
+        coefficients = updates.values[: updates.indptr[-1]].astype(w.dtype)
+        enough = np.zeros(team.size, dtype=bool)
+
+        def work(lo: int, hi: int) -> None:
+            for p in range(lo, hi):
+                enough[p] = apply_kernel(
+                    p, team.size, features, starts[:-1], starts[1:], order, value,
+                    *ptr, updates.columns, coefficients,
+                    rows.start, rows.size, rows.room, rows.index, rows.value, rows.full, *rows.parts,
+                )  # fmt: skip
+
+        team.split(team.size, work)
+        if not enough.all():
+            raise out_of_memory(w.limit, w.n_features, w.n_columns)
+        if w.bias:
+            self._apply_bias(updates, w.constant)
+
+
+def out_of_memory(limit: int, n_features: int, n_columns: int) -> MemoryLimitError:
+    """What to say, and what would help."""
+    return MemoryLimitError(
+        f"the weights of {n_features:,} features and {n_columns:,} nodes need more than {limit / 2**20:,.0f} MiB; "
+        "raise memory_limit, use fewer features (min_df of the vectorizer), or a smaller C, which keeps fewer labels"
+    )
+
+
+def first_entries(indptr: PtrArray, indices: IntArray, first: int) -> PtrArray:
+    """Where every sample has its first feature that is not before ``first``."""
+    out = np.empty(len(indptr) - 1, dtype=np.int64)
+    _first_kernel(indptr, indices, first, out)
+    return out
+
+
+@kernel
+def _first_kernel(indptr, indices, first, out):
+    for t in range(out.shape[0]):
+        lo, hi = indptr[t], indptr[t + 1]
+        while lo < hi:
+            mid = (lo + hi) // 2
+            if indices[mid] < first:
+                lo = mid + 1
+            else:
+                hi = mid
+        out[t] = lo

@@ -1,0 +1,56 @@
+"""Which kind of weights, by the memory that there is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from nhsvm.errors import MemoryLimitError
+from nhsvm.solvers._dense import DenseWeights
+from nhsvm.solvers._hybrid import HybridWeights
+from nhsvm.solvers._sparse import SparseWeights
+
+Weights = SparseWeights | DenseWeights | HybridWeights
+TABLE = 2**30  # bytes of the largest table that is taken where rows would do: beyond, most of it is zero and is read
+
+
+def make_weights(X: Any, n_columns: int, bias: float, dtype: Any, limit: int | None) -> Weights:
+    """Weights of zero for samples: a table of all features and columns, or rows as long as they need to be.
+
+    Parameters
+    ----------
+    X : csr_array or array
+    n_columns : int
+    bias : float
+    dtype : dtype or None
+        That of X, if None.
+    limit : int or None
+        Bytes that weights may take; None is no limit, and a table.
+    """
+    dtype = np.dtype(dtype or X.dtype)
+    if limit is not None and sp.issparse(X) and table_bytes(X.shape[1], n_columns, dtype) > min(TABLE, limit):
+        return HybridWeights(X, n_columns, bias, dtype, limit)
+    return make_table(X, n_columns, bias, dtype, limit)
+
+
+def make_table(
+    X: Any, n_columns: int, bias: float, dtype: Any, limit: int | None = None
+) -> SparseWeights | DenseWeights:
+    """Weights of zero as a table, or an error if that is too large."""
+    dtype = np.dtype(dtype or X.dtype)
+    need = table_bytes(X.shape[1], n_columns, dtype)
+    if limit is not None and need > limit:
+        raise MemoryLimitError(
+            f"a table of weights for {X.shape[1]:,} features and {n_columns:,} nodes needs {need / 2**20:,.0f} MiB, "
+            f"but {limit / 2**20:,.0f} MiB may be used; raise memory_limit, use fewer features, or give sparse samples "
+            "and solver='dual', which keeps only the weights that are not zero"
+        )
+    kind = SparseWeights if sp.issparse(X) else DenseWeights
+    return kind.zeros(X, n_columns, bias, dtype)
+
+
+def table_bytes(n_features: int, n_columns: int, dtype: Any) -> int:
+    """Bytes of a table of weights, the constant feature's included."""
+    return (n_features + 1) * n_columns * int(np.dtype(dtype).itemsize)

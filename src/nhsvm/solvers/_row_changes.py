@@ -1,0 +1,137 @@
+"""Changes of rows of weights by the samples of a batch: kernels of :mod:`nhsvm.solvers._rows`."""
+
+from __future__ import annotations
+
+from nhsvm._jit import inlined, kernel, prefetch
+
+
+@inlined
+def _class(n):
+    """The number of the smallest room, a power of two, for n entries."""
+    c = 2
+    while (1 << c) < n:
+        c += 1
+    return c
+
+
+@inlined
+def _leave(p, begin, room, holes, n_holes):
+    """Remember a room that a row has left; of one that is no power of two, the larger part."""
+    c = _class(room)
+    if (1 << c) > room:
+        c -= 1
+    if c >= 2 and n_holes[p, c] < holes.shape[2]:
+        holes[p, c, n_holes[p, c]] = begin
+        n_holes[p, c] += 1
+
+
+@inlined
+def _take(p, c, top, end, holes, n_holes):
+    """Where a room of class c begins; −1 if there is none."""
+    if n_holes[p, c] > 0:
+        n_holes[p, c] -= 1
+        return holes[p, c, n_holes[p, c]]
+    if top[p] + (1 << c) > end[p]:
+        return -1
+    top[p] += 1 << c
+    return top[p] - (1 << c)
+
+
+@kernel
+def promote_kernel(
+    features, begin, end, order, ptr, ptr_end, free, n_taken, start, size, room, index, value, full, least
+):
+    """Make rows full that a batch may bring to ``least`` entries or more; returns how many of ``free`` are taken.
+
+    By one thread and before any row changes, so that which rows are full does not depend on the number of threads.
+    """
+    for k in range(features.shape[0]):
+        f = features[k]
+        if size[f] < 0 or n_taken == free.shape[0]:
+            continue
+        n = size[f]
+        for e in range(begin[k], end[k]):
+            n += ptr_end[order[e]] - ptr[order[e]]
+        if n < least or n == size[f]:
+            continue
+        row = full[free[n_taken]]
+        for m in range(row.shape[0]):
+            row[m] = 0.0
+        for j in range(start[f], start[f] + size[f]):
+            row[index[j]] = value[j]
+        start[f] = free[n_taken]
+        size[f] = -1
+        room[f] = 0
+        n_taken += 1
+    return n_taken
+
+
+@inlined
+def _move(f, n, need, p, start, room, index, value, top, end, holes, n_holes):
+    """Give a short row of n entries room for ``need``; returns whether there was any."""
+    c = _class(need)
+    at = _take(p, c, top, end, holes, n_holes)
+    if at < 0:
+        return False
+    for k in range(n):
+        index[at + k] = index[start[f] + k]
+        value[at + k] = value[start[f] + k]
+    if room[f] > 0:
+        _leave(p, start[f], room[f], holes, n_holes)
+    start[f] = at
+    room[f] = 1 << c
+    return True
+
+
+@kernel
+def apply_kernel(
+    p, step, features, begin, end_of, order, factor, ptr, ptr_end, columns, coefficients,
+    start, size, room, index, value, full, top, end, holes, n_holes, place, base,
+):  # fmt: skip
+    """Thread p of ``step`` changes every ``step``-th of the features that a batch touches; False if room has run out.
+
+    The samples that hold the k-th feature are ``order[begin[k]:end_of[k]]``, with values ``factor``; sample t adds
+    ``coefficients`` to ``columns``, from ``ptr[t]`` to ``ptr_end[t]``.
+    """
+    mine = place[p]
+    for k in range(p, features.shape[0], step):
+        f = features[k]
+        if k + step < features.shape[0] and size[features[k + step]] > 0:
+            ahead = start[features[k + step]]
+            for j in range(0, min(size[features[k + step]], 128), 32):
+                prefetch(index, ahead + j)
+                prefetch(value, ahead + j)
+        if size[f] >= 0:
+            total = 0
+            for e in range(begin[k], end_of[k]):
+                total += ptr_end[order[e]] - ptr[order[e]]
+            if total == 0:
+                continue
+        n = size[f]
+        zero = base[p]
+        if n >= 0:
+            for j in range(n):
+                mine[index[start[f] + j]] = zero + j
+        for e in range(begin[k], end_of[k]):
+            v = factor[e]
+            for i in range(ptr[order[e]], ptr_end[order[e]]):
+                c = columns[i]
+                change = v * coefficients[i]
+                if size[f] < 0:
+                    full[start[f], c] += change
+                    continue
+                at = mine[c] - zero
+                if at >= 0:
+                    value[start[f] + at] += change
+                    continue
+                if n == room[f] and not _move(f, n, n + 1, p, start, room, index, value, top, end, holes, n_holes):
+                    size[f] = n
+                    return False
+                index[start[f] + n] = c
+                value[start[f] + n] = change
+                mine[c] = zero + n
+                n += 1
+        if size[f] >= 0:
+            size[f] = n
+            base[p] = zero + n
+    return True

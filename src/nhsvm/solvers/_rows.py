@@ -1,0 +1,240 @@
+"""Rows of weights, one a feature, that are as long as they need to be: most features touch few nodes.
+
+A row is *short* (columns and values of its entries, in the order in which they came) or *full* (a number for every
+column). A short row that outgrows its room moves to a larger one; once it holds a good part of the columns it becomes
+full, which is then quicker to read. Rows live in one pool, of which every thread has a part of its own to take room
+from, so threads that change different rows never wait for each other. What a row holds does not depend on where it is,
+so results do not depend on the number of threads.
+
+The pool is as large as the memory that may be used. An operating system gives memory only when it is first written to,
+so an empty pool costs nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from nhsvm._jit import kernel, prefetch
+from nhsvm.hierarchy.graph import FloatArray, PtrArray
+from nhsvm.rows import StoredRows
+
+FULL = -1  # size of a full row
+_SHARE = 0.2  # of the columns from which on a row is full: an entry of a short one takes several times as long to read
+_CLASSES = 40  # sizes of rooms, powers of two
+_HOLES = 4096  # rooms of one size that are remembered for reuse; others stay empty until rows are made anew
+
+
+class Room(NamedTuple):
+    """What threads take room from, one entry each; arrays that kernels change."""
+
+    top: PtrArray  # first free entry
+    end: PtrArray
+    holes: npt.NDArray[np.int64]  # (threads, classes, holes) where rooms begin that rows have left
+    n_holes: npt.NDArray[np.int64]  # (threads, classes)
+    place: npt.NDArray[np.int64]  # (threads, columns) entry of each column in the row at hand, counted on from base
+    base: PtrArray
+
+
+class Rows:
+    """Short and full rows.
+
+    Parameters
+    ----------
+    n_rows, n_columns : int
+    dtype : float32 or float64
+    limit : int
+        Bytes that rows may take.
+
+    Attributes
+    ----------
+    start : array of n_rows
+        First entry of a short row in the pool, or number of a full row.
+    size : array of n_rows
+        Entries of a short row; −1 for a full one.
+    room : array of n_rows
+        Entries that a short row has room for.
+    index, value : arrays
+        The pool: column and weight of each entry.
+    full : array of (any, n_columns)
+        Full rows.
+    """
+
+    def __init__(self, n_rows: int, n_columns: int, dtype: Any, limit: int, n_threads: int = 1) -> None:
+        self.n_rows, self.n_columns, self.limit = n_rows, n_columns, limit
+        self.dtype: np.dtype[Any] = np.dtype(dtype)
+        narrow = np.dtype(np.uint16 if n_columns <= 2**16 else np.uint32)
+        self.start = np.zeros(n_rows, dtype=np.int64)
+        self.size, self.room = np.zeros((2, n_rows), dtype=np.int32)
+        self.entry_bytes, self.full_bytes = narrow.itemsize + self.dtype.itemsize, n_columns * self.dtype.itemsize
+        # room that rows have left, and parts of other threads, are not to be had: a pool of twice the entries
+        most = min(2 * limit // self.entry_bytes, 4 * n_rows * n_columns) + 64
+        self.index, self.value = np.empty(most, dtype=narrow), np.empty(most, dtype=self.dtype)
+        self.full = np.empty((min(2 * limit // self.full_bytes, n_rows), n_columns), dtype=self.dtype)
+        self.least = max(4, int(_SHARE * n_columns))  # entries from which on a row is full
+        self.share(n_threads)
+
+    def share(self, n_threads: int) -> None:
+        """Forget all rows, and give every thread a part of the pool."""
+        self.size[:], self.room[:] = 0, 0
+        cuts = np.arange(n_threads + 1, dtype=np.int64)
+        pool = cuts * len(self.value) // n_threads
+        self.parts = Room(
+            pool[:-1].copy(), pool[1:],
+            np.empty((n_threads, _CLASSES, _HOLES), np.int64), np.zeros((n_threads, _CLASSES), np.int64),
+            np.full((n_threads, self.n_columns), -1, np.int64), np.zeros(n_threads, np.int64),
+        )  # fmt: skip
+        self._pool_start = pool[:-1]
+        self.free = np.arange(len(self.full))  # full rows that no feature has, ascending
+        self.n_taken = 0  # of these, since then
+
+    def reserve(self, n_threads: int, bounds: npt.NDArray[np.int64]) -> None:
+        """Forget all rows; ``start`` is 0 for those that may become full, by the entries that they have at most.
+
+        Others get −1. Where there are more of them than full rows, those with the most entries, it seems, are chosen.
+        """
+        self.share(n_threads)
+        wide = np.flatnonzero(bounds >= self.least)
+        if len(wide) > len(self.full):
+            order = np.argsort(-bounds[wide], kind="stable")
+            wide = wide[order[: len(self.full)]]
+        self.start[:] = -1
+        self.start[wide] = 0
+
+    def settle(self) -> None:
+        """Rows have been made anew: note which full rows are free."""
+        self.free = np.setdiff1d(np.arange(len(self.full)), self.start[self.size == FULL])
+        self.n_taken = 0
+
+    def for_threads(self, n_threads: int) -> None:
+        """Be ready for changes by so many threads; rows that were made for another number are forgotten."""
+        if len(self.parts.top) != n_threads:
+            self.share(n_threads)
+
+    @property
+    def arrays(self) -> tuple[Any, ...]:
+        """(start, size, index, value, full), for reading."""
+        return self.start, self.size, self.index, self.value, self.full
+
+    @property
+    def used(self) -> int:
+        """Bytes of the pool that have been written to since rows were last made anew."""
+        entries = int((self.parts.top - self._pool_start).sum())
+        return entries * int(self.entry_bytes) + self.n_full * int(self.full_bytes)
+
+    @property
+    def n_full(self) -> int:
+        return int((self.size == FULL).sum())
+
+    @property
+    def n_entries(self) -> int:
+        """Numbers that are stored."""
+        return int(self.size[self.size > 0].sum(dtype=np.int64)) + self.n_full * self.n_columns
+
+    def taken(self, constant: npt.NDArray[Any]) -> StoredRows:
+        """The rows next to each other, in arrays of their own; this pool is empty afterwards."""
+        wide = np.flatnonzero(self.size == FULL)
+        full = self.full[self.start[wide]]
+        self.full = self.full[:0].copy()
+        size = self.size.copy()
+        lengths = np.maximum(size, 0).astype(np.int64)
+        start = np.cumsum(lengths) - lengths
+        index, value = np.empty(lengths.sum(), self.index.dtype), np.empty(lengths.sum(), self.dtype)
+        _pack_kernel(self.start, size, self.index, self.value, start, index, value)
+        start[wide] = np.arange(len(wide))
+        self.index, self.value = self.index[:0].copy(), self.value[:0].copy()
+        self.share(len(self.parts.top))
+        return StoredRows(start, size, index, value, full, constant)
+
+    def column_norms(self) -> FloatArray:
+        """Σ of squares of every column."""
+        total = np.zeros(self.n_columns)
+        _norms_kernel(*self.arrays, total)
+        return total
+
+    def rescale(self, factors: FloatArray) -> None:
+        """Multiply every column by a factor."""
+        _rescale_kernel(*self.arrays, factors)
+
+
+@kernel
+def _pack_kernel(start, size, index, value, new_start, new_index, new_value):
+    for f in range(start.shape[0]):
+        for k in range(size[f]):
+            new_index[new_start[f] + k] = index[start[f] + k]
+            new_value[new_start[f] + k] = value[start[f] + k]
+
+
+@kernel
+def scores_kernel(rows, indptr, indices, data, start, size, index, value, full, constant, bias, out):
+    """``out[t]`` = the rows of the features of sample ``rows[t]``, times their values, summed; and the constant."""
+    n_columns = out.shape[1]
+    which, factor = np.empty(4, np.int64), np.empty(4, out.dtype)
+    for t in range(rows.shape[0]):
+        s = out[t]
+        for m in range(n_columns):
+            s[m] = bias * constant[m]
+        first, last = indptr[rows[t]], indptr[rows[t] + 1]
+        n = 0
+        for j in range(first, last):  # full rows, four at a time: a quarter of the loads and stores of s
+            f = indices[j]
+            if size[f] < 0:
+                which[n] = start[f]
+                factor[n] = data[j]
+                n += 1
+                if n == 4:
+                    r0, r1, r2, r3 = full[which[0]], full[which[1]], full[which[2]], full[which[3]]
+                    v0, v1, v2, v3 = factor[0], factor[1], factor[2], factor[3]
+                    for m in range(n_columns):
+                        s[m] += v0 * r0[m] + v1 * r1[m] + v2 * r2[m] + v3 * r3[m]
+                    n = 0
+        for k in range(n):
+            r0, v0 = full[which[k]], factor[k]
+            for m in range(n_columns):
+                s[m] += v0 * r0[m]
+        for j in range(first, last):
+            if j + 2 < last and size[indices[j + 2]] > 0:  # rows are far apart: ask for one two features ahead
+                ahead = start[indices[j + 2]]
+                for k in range(0, min(size[indices[j + 2]], 128), 32):
+                    prefetch(index, ahead + k)
+                    prefetch(value, ahead + k)
+            v = out.dtype.type(data[j])
+            n = size[indices[j]]
+            if n <= 0:
+                continue
+            first_entry = start[indices[j]]
+            columns, weights = index[first_entry : first_entry + n], value[first_entry : first_entry + n]
+            k = 0
+            while k + 3 < n:  # the columns of a row differ, which the compiler cannot know
+                c0, c1, c2, c3 = columns[k], columns[k + 1], columns[k + 2], columns[k + 3]
+                x0, x1 = s[c0] + v * weights[k], s[c1] + v * weights[k + 1]
+                x2, x3 = s[c2] + v * weights[k + 2], s[c3] + v * weights[k + 3]
+                s[c0], s[c1], s[c2], s[c3] = x0, x1, x2, x3
+                k += 4
+            while k < n:
+                s[columns[k]] += v * weights[k]
+                k += 1
+
+
+@kernel
+def _norms_kernel(start, size, index, value, full, out):
+    for f in range(start.shape[0]):
+        if size[f] < 0:
+            for m in range(out.shape[0]):
+                x = np.float64(full[start[f], m])
+                out[m] += x * x
+        for k in range(start[f], start[f] + size[f]):
+            x = np.float64(value[k])
+            out[index[k]] += x * x
+
+
+@kernel
+def _rescale_kernel(start, size, index, value, full, factors):
+    for f in range(start.shape[0]):
+        if size[f] < 0:
+            for m in range(factors.shape[0]):
+                full[start[f], m] *= factors[m]
+        for k in range(start[f], start[f] + size[f]):
+            value[k] *= factors[index[k]]

@@ -1,0 +1,156 @@
+"""Models whose weights do not fit as a table: the same answers, in less memory."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from nhsvm import HSVM, NHSVM, SSVM, FlatSVM, Hierarchy, estimate_memory, load
+from nhsvm.errors import MemoryLimitError, NHSVMError, OptionError
+from nhsvm.estimators import _memory
+from nhsvm.plots import plot_weights
+from nhsvm.solvers import _memory as solver_memory
+
+H = Hierarchy.from_edges([(f"top{k % 3}", f"leaf{k:02d}") for k in range(12)])
+
+
+def texts(n=150, n_features=400, seed=0):
+    """Samples whose features are mostly those of their leaf."""
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(12, size=n)
+    X = sp.lil_array((n, n_features))
+    for i, label in enumerate(labels):
+        X[i, rng.integers(10, size=4) + 30 * label] = 1.0
+        X[i, rng.integers(n_features, size=3)] = 0.5
+    return X.tocsr(), np.array([f"leaf{k:02d}" for k in labels])
+
+
+X, y = texts()
+X_TEST, y_test = texts(seed=1)
+SETS = [sorted({a, b}) for a, b in zip(y, np.roll(y, 1), strict=True)]
+
+
+@pytest.fixture
+def no_tables(monkeypatch):
+    monkeypatch.setattr(solver_memory, "TABLE", 0)
+
+
+@pytest.mark.parametrize("kind", [FlatSVM, HSVM, NHSVM, SSVM])
+@pytest.mark.parametrize("labels", ["one", "several"])
+def test_the_same_as_with_a_table(kind, labels, monkeypatch):
+    targets = y if labels == "one" else SETS
+    table = kind(H, tol=1e-6).fit(X, targets)
+    monkeypatch.setattr(solver_memory, "TABLE", 0)
+    rows = kind(H, tol=1e-6).fit(X, targets)
+    assert not sp.issparse(table.coef_)
+    assert sp.issparse(rows.coef_)
+    assert rows.gap_ <= 1e-6
+    assert rows.objective_ == pytest.approx(table.objective_, rel=2e-6)
+    np.testing.assert_allclose(rows.coef_.toarray(), table.coef_, atol=2e-3)
+    np.testing.assert_allclose(rows.intercept_, table.intercept_, atol=2e-3)
+    np.testing.assert_allclose(rows.decision_function(X_TEST), table.decision_function(X_TEST), atol=2e-2)
+
+
+def test_threads_give_the_same_bits(no_tables):
+    first, *others = (NHSVM(H, n_jobs=jobs).fit(X, y) for jobs in (1, 2, 3))
+    for other in others:
+        assert (first.coef_ != other.coef_).nnz == 0
+        assert first.objective_ == other.objective_
+
+
+def test_files_answers_and_pictures(no_tables, tmp_path):
+    model = NHSVM(H, probability=True).fit(X, y)
+    model.save(tmp_path / "m.nhsvm")
+    back = load(tmp_path / "m.nhsvm")
+    np.testing.assert_array_equal(back.decision_function(X_TEST), model.decision_function(X_TEST))
+    np.testing.assert_array_equal(back.predict_proba(X_TEST), model.predict_proba(X_TEST))
+    np.testing.assert_allclose(model.decision_function(X_TEST.toarray()), model.decision_function(X_TEST), atol=1e-5)
+    assert (back.coef_ != model.coef_).nnz == 0
+    name, weight = back.strongest_features("leaf03", 1)[0]
+    node = model.hierarchy_.number("leaf03")
+    assert weight == pytest.approx(model.coef_[[node]].toarray()[0, int(name[1:])])
+    assert abs(weight) == pytest.approx(abs(model.coef_[[node]]).max())
+    told = back.explain(X_TEST[:1])[0]
+    assert told.score == pytest.approx(model.decision_function(X_TEST[:1]).max(), abs=1e-5)
+    plot_weights(back)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "why"),
+    [
+        ("size", np.int32(10**6), "beyond their end"),
+        ("size", np.int32(-5), "beyond their end"),
+        ("start", np.int64(-1), "beyond their end"),
+        ("index", np.uint16(9_999), "do not exist"),
+    ],
+)
+def test_files_that_lie(no_tables, tmp_path, name, value, why):
+    """Numbers that would lead a kernel out of its arrays are found on loading, whatever checksums say."""
+    model = NHSVM(H).fit(X, y)
+    getattr(model._values, name)[np.flatnonzero(model._values.size > 0)[0] if name != "index" else 0] = value
+    model.save(tmp_path / "m.nhsvm")
+    with pytest.raises(NHSVMError, match=why):
+        load(tmp_path / "m.nhsvm")
+
+
+def test_too_little():
+    with pytest.raises(MemoryLimitError, match=r"400 features and 1[25] nodes need more than 0 MiB; raise memory_lim"):
+        NHSVM(H, C=100, memory_limit=700).fit(X, y)
+    with pytest.raises(MemoryLimitError, match="give sparse samples"):
+        NHSVM(H, memory_limit=700).fit(X.toarray(), y)
+    with pytest.raises(MemoryLimitError, match="solver='dual'"):
+        NHSVM(H, memory_limit=700, solver="sgd").fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("given", "size"), [(1000, 1000), (2.5e9, 2_500_000_000), ("6 GB", 6 * 10**9), ("500MiB", 500 * 2**20), ("7", 7)]
+)
+def test_sizes(given, size):
+    assert _memory.parsed(given) == size
+
+
+@pytest.mark.parametrize("given", [0, -1, "much", "3 PB", "1.2.3 GB", True, [5], float("nan")])
+def test_no_sizes(given):
+    with pytest.raises(OptionError, match='memory_limit must be None, a number of bytes, or text such as "6 GB"'):
+        NHSVM(H, memory_limit=given).fit(X, y)
+
+
+def test_estimate(monkeypatch):
+    found = estimate_memory(X, y, H)
+    assert found.samples == X.data.nbytes + X.indices.nbytes + X.indptr.nbytes
+    assert found.weights == found.table == NHSVM(H).fit(X, y)._values.nbytes
+    assert found.total == found.weights + found.dual
+    assert "a table" in str(found)
+    monkeypatch.setattr(solver_memory, "TABLE", 0)
+    small = NHSVM(H, memory_limit=5_000)
+    found = estimate_memory(X, y, H, model=small)
+    assert found.limit == 5_000
+    assert not found.fits
+    assert "rows; a table would take" in str(found)
+    assert "does not fit" in str(found)
+    dense = estimate_memory(X.toarray(), SETS, H, model=FlatSVM(H))
+    assert dense.weights == dense.table == 401 * 12 * 4
+    with pytest.raises(NHSVMError, match="inconsistent numbers of samples"):
+        estimate_memory(X, y[:-1], H)
+
+
+def test_rows_take_about_what_was_estimated(no_tables):
+    """Within a factor of three, mostly above, on samples with few words a document."""
+    h = Hierarchy.from_edges([(f"top{k % 30}", f"leaf{k:03d}") for k in range(300)])
+    rng = np.random.default_rng(0)
+    samples = sp.random_array((2_000, 3_000), density=0.01, rng=rng, format="csr")
+    labels = [f"leaf{k:03d}" for k in rng.integers(300, size=2_000)]
+    model = NHSVM(h, tol=0.1)
+    found = estimate_memory(samples, labels, h, model=model)
+    assert found.weights / 3 <= model.fit(samples, labels)._values.nbytes <= 1.5 * found.weights
+
+
+def test_free_memory(tmp_path, monkeypatch):
+    assert 2**20 < _memory.free_memory() < 2**50
+    assert _memory.allowed_bytes(None) <= _memory.SHARE * _memory._available()
+    (tmp_path / "max").write_text("5000")
+    (tmp_path / "now").write_text("2000")
+    monkeypatch.setattr(_memory, "_LIMITS", (str(tmp_path / "max"),))
+    monkeypatch.setattr(_memory, "_IN_USE", (str(tmp_path / "now"),))
+    assert _memory.free_memory() == 3000
+    (tmp_path / "max").write_text("max")
+    assert _memory.free_memory() > 3000
