@@ -1,17 +1,20 @@
 """What works on the core of a DAG, against all sets of small cores."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from nhsvm.oracles import ORACLES
-from nhsvm.oracles._dag_core import FREE, OFF, ON, Core, back, fixed, reduced
-from nhsvm.oracles._dag_dive import leaning
-from nhsvm.oracles._dag_plan import fold, make_plan
+from nhsvm.oracles._dag_batch import BatchLooks
+from nhsvm.oracles._dag_looks import begun, reduced
+from nhsvm.oracles._dag_memory import make_memory
+from nhsvm.oracles._dag_plan import make_plan
 from nhsvm.oracles._dag_program import solve_program
-from nhsvm.oracles._dag_small import solve_small
-from nhsvm.oracles._dag_sweeps import Sweeper
+from nhsvm.oracles._dag_sweeps import OWN
+from nhsvm.oracles._dag_work import FREE, OFF, ON, SPENT
 from reference import dag_core
 from reference.multilabel import answer, random_rewards
 from strategies import dags
@@ -26,12 +29,20 @@ def make_core(h, seed, kind="noise"):
     if not 1 < len(plan.node) <= 12:
         return None
     r = random_rewards(graph, kind, seed, 1)
-    big = 2 * np.abs(r).sum() + 1.0
-    folded = fold(plan, r[0], -2 * big, False)
-    state = np.zeros(len(plan.node), np.uint8)
-    state[0] = ON
-    share = rng.normal(size=len(plan.links.child)) * rng.integers(2)
-    return Core(folded.reward, folded.cover, state, plan.links, share, 0.0), big, r
+    looks = BatchLooks(plan, False)
+    nothing = np.empty(0, np.int64), *make_memory(0, 1, 1)
+    looks.load(r, np.abs(r).sum(axis=1), 0, 0.0, nothing)
+    core = looks.first(0)
+    core.share[:] = rng.normal(size=len(core.share)) * rng.integers(2)
+    return core, looks.looks.work.samples["big"][0], r
+
+
+def small(core, most=99, limit=10**6):
+    """Decisions after the small parts are solved, and the number of nodes in these."""
+    looks = begun(core, core.state)
+    looks.work.nodes.star[0, OWN::8] = dag_core.own(core)
+    looks.small(most, limit)
+    return looks.work.parts[0], looks.work.samples["solved"][0]
 
 
 @given(dags(40), seeds)
@@ -63,8 +74,8 @@ def test_a_smaller_core_has_the_same_optimum(kind, h, seed):
     assert smaller is not None
     assert dag_core.best(smaller) == pytest.approx(best, abs=1e-9 * big)
     assert not any(smaller.state[smaller.links.child] == ON)
-    on, _, _ = solve_small(smaller, dag_core.own(smaller), 99, 10**6, 0.0)
-    assert dag_core.worth(core, back(smaller, (on == ON).astype(np.uint8))) == pytest.approx(best, abs=1e-9 * big)
+    on, _ = small(smaller)
+    assert dag_core.worth(core, smaller.back((on == ON).astype(np.uint8))) == pytest.approx(best, abs=1e-9 * big)
     assert (fate[core.state == ON] != OFF).all()
 
 
@@ -83,18 +94,17 @@ def test_small_parts_are_solved(kind, h, seed):
     for each in (core, smaller):
         if each is None or each.size == 0:
             continue
-        own = dag_core.own(each)
-        found, settled, _ = solve_small(each, own, 99, 10**6, 0.0)
+        found, settled = small(each)
         best = dag_core.best(each)
         if best > -big:
             assert settled == np.count_nonzero(each.state == FREE)
             assert dag_core.worth(each, found == ON) == pytest.approx(best, abs=1e-9 * big)
         most = int(rng.integers(1, each.size + 1))
-        some, settled, _ = solve_small(each, own, most, 10**6, 0.0)
+        some, settled = small(each, most)
         assert settled == np.count_nonzero(some != each.state)
         if best > -big:
             assert dag_core.best(each, some) == pytest.approx(best, abs=1e-9 * big)
-        none, settled, _ = solve_small(each, own, 99, 0, 0.0)
+        none, settled = small(each, limit=0)
         assert np.array_equal(none, each.state)
         assert settled == 0
 
@@ -106,20 +116,30 @@ def test_sweeps_bound_every_way(h, seed):
     if made is None:
         return
     core, big, _ = made
-    sweeper = Sweeper(core, bool(seed % 2))
+    looks = begun(core, core.state)
+    me, line = looks.work.samples, looks.work.lines
+    line["swept"][0] = seed % 2
     best = dag_core.best(core)
+    marginal = looks.work.nodes.marginal[0]
     for rounds in (1, 2, 5):
-        sweeper.run(rounds, -1e300)
-        assert sweeper.bound >= best - 1e-9 * big
-        assert sweeper.own == pytest.approx(dag_core.own(core), abs=1e-9 * big)
+        me["rounds"] = rounds
+        looks.sweep()
+        bound = line["bound"][0]
+        assert bound >= best - 1e-9 * big
+        shares = replace(core, share=looks.work.share[0])
+        assert looks.work.nodes.star[0, OWN::8] == pytest.approx(dag_core.own(shares), abs=1e-9 * big)
         for i in np.flatnonzero(core.state == FREE):
             against = core.state.copy()
-            against[i] = OFF if sweeper.marginal[i] > 0 else ON
-            assert dag_core.best(core, against) <= sweeper.bound - abs(sweeper.marginal[i]) + 1e-9 * big
-    if best > -big:
-        gap = sweeper.bound - best + 1e-9 * big
-        fate, n_fixed = fixed(core.state, sweeper.marginal, gap)
-        assert n_fixed == np.count_nonzero(fate != core.state)
+            against[i] = OFF if marginal[i] > 0 else ON
+            assert dag_core.best(core, against) <= bound - abs(marginal[i]) + 1e-9 * big
+    if best > -big:  # what is fixed agrees with the best set
+        me["value"], me["budget"], me["first"] = best - 1e-9 * big, -1, 1
+        looks.small()
+        looks.next()
+        fate = looks.work.fate[0]
+        sure = (core.state == FREE) & (np.abs(marginal) >= bound - me["value"][0])
+        assert me["phase"][0] == SPENT
+        assert np.array_equal(fate != core.state, sure)
         assert dag_core.best(core, fate) == pytest.approx(best, abs=1e-9 * big)
 
 
@@ -132,4 +152,26 @@ def test_a_dive_leans_to_the_surer_side(h, seed):
     rng = np.random.default_rng(seed)
     marginal = rng.normal(size=core.size)
     state = np.where(core.state == ON, ON, rng.choice([FREE, FREE, OFF], core.size)).astype(np.uint8)
-    assert leaning(core, state, marginal).tolist() == dag_core.leaning(core, state.tolist(), marginal)
+    looks = begun(replace(core, state=state), state, looks=1)
+    looks.work.nodes.marginal[0] = marginal
+    assert looks.next() == (1, 1)
+    fate, inside = looks.work.fate
+    assert fate.tolist() == dag_core.leaning(core, state.tolist(), marginal)
+    assert inside.tolist() == np.where(fate == OFF, state, fate).tolist()
+
+
+@given(dags(40), seeds)
+def test_found_sets_are_sets_and_worth_what_they_say(h, seed):
+    made = make_core(h, seed)
+    if made is None:
+        return
+    core, big, _ = made
+    looks = begun(core, core.state, big=big, find=1, bound=1e300)
+    looks.work.nodes.marginal[0] = np.random.default_rng(seed).normal(size=core.size)
+    looks.find()
+    value, on = looks.work.samples["candidate"][0], looks.work.on[0]
+    assert value <= dag_core.best(core) + 1e-9 * big
+    assert value == pytest.approx(dag_core.worth(core, on), abs=1e-9 * big)
+    looks.next()
+    assert looks.work.samples["value"][0] == value
+    assert np.array_equal(looks.work.best[0], on)

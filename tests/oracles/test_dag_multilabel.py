@@ -220,6 +220,68 @@ def test_the_same_answer_every_time_and_in_threads():
     assert np.array_equal(rewards, kept)
 
 
+@pytest.mark.parametrize("options", [{"budget": 0}, {"budget": 3000}, {"exact": True}])
+@given(dags(22), seeds, st.booleans())
+def test_what_is_remembered_is_never_wrong(options, h, seed, allow_empty):
+    """Rewards change a little, then altogether."""
+    graph = h.graph
+    if graph.n_leaves > 12:
+        return
+    rng = np.random.default_rng(seed)
+    oracle = DagMultilabel(graph, allow_empty=allow_empty, **options)
+    memory, rows = oracle.memory(9), np.array([7, 2, 3, 0])
+    rewards = make_rewards(graph, "normal", 4, rng)
+    chosen, value, bound = np.empty(rewards.shape, np.uint8), np.empty(4), np.empty(4)
+    for size in (0.0, 0.01, 0.01, 10.0, 0.0):
+        before = (rewards * chosen).sum(axis=1) if size == 0.0 and memory.known.any() else -np.inf
+        rewards = rewards + size * rng.normal(size=rewards.shape)
+        oracle.solve(rewards, chosen, value, bound, memory, rows)
+        best, scale = best_of_all(graph, rewards, allow_empty), np.abs(rewards).sum(axis=1)
+        for t, y in enumerate(chosen):
+            assert is_valid(graph, y, allow_empty)
+            assert value[t] == pytest.approx(rewards[t][y == 1].sum(), abs=1e-12 * scale[t])
+        assert (value <= best + 1e-10 * scale).all()
+        assert (bound >= best - 1e-10 * scale).all()
+        assert (value >= before - 1e-10 * scale).all()  # a second look finds no less
+        if "exact" in options:
+            assert value == pytest.approx(best, abs=1e-9 * scale.max())
+    assert set(np.flatnonzero(memory.known)) <= set(rows.tolist())
+
+
+def test_what_is_remembered_does_not_depend_on_the_batches():
+    graph = random_hierarchy(800, 3, extra=0.7).graph
+    rng = np.random.default_rng(0)
+    first = make_rewards(graph, "normal", 40, rng)
+    second = first + 0.1 * rng.normal(size=first.shape)
+    results = []
+    for batches in ([np.arange(40)], [np.arange(40)[::-1]], np.array_split(rng.permutation(40), 7)):
+        oracle = DagMultilabel(graph, budget=5000)
+        memory = oracle.memory(40)
+        chosen, value, bound = np.empty(first.shape, np.uint8), np.empty(40), np.empty(40)
+        for rewards in (first, second):
+            for rows in batches:
+                y, v, b = np.empty((len(rows), graph.n_nodes), np.uint8), np.empty(len(rows)), np.empty(len(rows))
+                oracle.solve(rewards[rows], y, v, b, memory, rows)
+                chosen[rows], value[rows], bound[rows] = y, v, b
+        results.append((chosen, value, bound, *memory))
+    for other in results[1:]:
+        assert all(np.array_equal(a, b) for a, b in zip(results[0], other, strict=True))
+    # and it helps: the bound of a first look alone
+    gap = np.empty((2, 40))
+    for k, known in enumerate(({}, {"memory": memory, "rows": np.arange(40)})):
+        DagMultilabel(graph, budget=0).solve(second, chosen, value, bound, **known)
+        gap[k] = bound - value
+    assert gap[1].sum() < 0.5 * gap[0].sum()
+
+
+def test_no_memory_beyond_half_a_gigabyte():
+    graph = random_hierarchy(800, 3, extra=0.7).graph
+    oracle = DagMultilabel(graph)
+    assert oracle.memory(10**7) is None
+    with pytest.raises(OptionError, match="memory and rows go together"):
+        oracle.solve(np.zeros((1, 800)), np.empty((1, 800), np.uint8), np.empty(1), np.empty(1), oracle.memory(1))
+
+
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 def test_rewards_must_be_finite(bad):
     graph = SPECIAL["diamond"].graph

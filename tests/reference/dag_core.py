@@ -6,7 +6,8 @@ import itertools
 
 import numpy as np
 
-from nhsvm.oracles._dag_core import FREE, OFF, ON, Core
+from nhsvm.oracles._dag_looks import Core
+from nhsvm.oracles._dag_work import FREE, OFF, ON
 
 
 def edges(core: Core) -> list[tuple[int, int]]:

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nhsvm._jit import kernel
-from nhsvm.hierarchy.graph import BoolArray, FloatArray, Graph, IntArray, build_graph
+from nhsvm.hierarchy.graph import BoolArray, Graph, IntArray, build_graph
 
 _SEARCH = 200_000_000  # steps in the search for needless edges; beyond, edges are kept
 
@@ -42,16 +42,6 @@ class Plan(NamedTuple):
     fold_parent: IntArray
     node: IntArray  # (n_core,) group of every node of the core; the first holds the virtual root
     links: Links  # of the core
-
-
-class Folded(NamedTuple):
-    """The rewards of one sample on the core, and how to get back."""
-
-    reward: FloatArray  # (n_core,)
-    cover: FloatArray  # (n_core,) ≤ 0: what the best folded child costs a node that has no other child in the set
-    worth: FloatArray  # (n_groups,) of a folded node with what is below it
-    below: FloatArray  # (n_groups,) sum of the folded children that are worth it
-    most: FloatArray  # (n_groups,) worth of the best folded child
 
 
 def make_plan(graph: Graph, allow_empty: bool) -> Plan:
@@ -88,27 +78,6 @@ def make_plan(graph: Graph, allow_empty: bool) -> Plan:
         node=np.flatnonzero(gone == 0).astype(np.int32),
         links=_restricted(links, gone == 0),
     )
-
-
-def fold(plan: Plan, rewards: FloatArray, must: float, allow_empty: bool) -> Folded:
-    """Rewards on the core; ``must`` < 0 is what a node without any child in the set costs, more than all else."""
-    n_groups, n = len(plan.is_leaf), len(plan.node)
-    worth, below, most = np.empty((3, n_groups))
-    folded = Folded(np.empty(n), np.empty(n), worth, below, most)
-    _fold_kernel(
-        rewards, plan.group, plan.is_leaf, plan.fold_child, plan.fold_parent, plan.node, must, allow_empty, *folded
-    )
-    return folded
-
-
-def unfold(
-    plan: Plan, folded: Folded, on: npt.NDArray[np.uint8], allow_empty: bool, chosen: npt.NDArray[np.uint8]
-) -> None:
-    """The set of nodes of the hierarchy that the set ``on`` of core nodes stands for."""
-    _unfold_kernel(
-        plan.group, plan.fold_child, plan.fold_parent, plan.node, plan.links.child_ptr, plan.links.child,
-        folded.worth, folded.below, folded.most, on, allow_empty, chosen,
-    )  # fmt: skip
 
 
 def make_links(n: int, parent: IntArray, child: IntArray) -> Links:
@@ -190,53 +159,3 @@ def _fold_order_kernel(child_ptr, child, parent_ptr, parent, gone, fold_child, f
             fold_parent[n_folds] = parent[parent_ptr[n]]
             n_folds += 1
     return n_folds
-
-
-@kernel
-def _fold_kernel(
-    rewards, group, is_leaf, fold_child, fold_parent, node, must, allow_empty, reward, cover, worth, below, most
-):  # fmt: skip
-    # few branches on rewards: a processor cannot foresee them, and a wrong guess costs as much as two nodes
-    n_groups = is_leaf.shape[0]
-    for g in range(n_groups):
-        worth[g] = 0.0
-        below[g] = 0.0
-        most[g] = 0.0 if is_leaf[g] else must
-    for n in range(group.shape[0]):
-        worth[group[n]] += rewards[n]
-    if allow_empty:
-        most[0] = 0.0
-    for k in range(fold_child.shape[0]):
-        c, p = fold_child[k], fold_parent[k]
-        v = worth[c] + (below[c] if below[c] > 0.0 else most[c])
-        worth[c] = v
-        below[p] += max(v, 0.0)
-        most[p] = max(v, most[p])
-    for i in range(node.shape[0]):
-        g = node[i]
-        reward[i] = worth[g] + below[g]
-        cover[i] = 0.0 if below[g] > 0.0 else most[g]
-
-
-@kernel
-def _unfold_kernel(
-    group, fold_child, fold_parent, node, child_ptr, child, worth, below, most, on, allow_empty, chosen
-):  # fmt: skip
-    n_groups = worth.shape[0]
-    y = np.zeros(n_groups, np.uint8)
-    bare = np.empty(n_groups, np.uint8)  # has nothing in the set below it
-    for g in range(n_groups):
-        bare[g] = below[g] <= 0.0
-    for i in range(node.shape[0]):
-        y[node[i]] = on[i]
-        for e in range(child_ptr[i], child_ptr[i + 1]):
-            bare[node[i]] &= ~on[child[e]]
-    if allow_empty:
-        bare[0] = 0
-    for k in range(fold_child.shape[0] - 1, -1, -1):  # of equals, the first covers
-        c, p = fold_child[k], fold_parent[k]
-        only = bare[p] & np.uint8(worth[c] == most[p])
-        y[c] = y[p] & (np.uint8(worth[c] > 0.0) | only)
-        bare[p] &= ~only
-    for n in range(group.shape[0]):
-        chosen[n] = y[group[n]]

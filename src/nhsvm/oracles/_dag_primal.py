@@ -1,37 +1,10 @@
-"""Label sets on a core: read off the marginals, repaired, and improved as if on a tree."""
+"""Label sets on a core: read off the marginals, repaired, and improved as if on a tree. A stage of a look."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from nhsvm._jit import inlined, kernel
-from nhsvm.hierarchy.graph import FloatArray
-from nhsvm.oracles._dag_core import Core, States
-
-
-def find(core: Core, marginal: FloatArray, big: float, enough: float) -> tuple[States, float]:
-    """The better of two readings of the marginals, each improved by pruning and extending it; its value.
-
-    Parameters
-    ----------
-    core : Core
-    marginal : array
-        By how much the dual prefers each node in the set.
-    big : float
-        A cover below ``-big`` is none at all.
-    enough : float
-        No better set is looked for than one of this value.
-
-    Returns
-    -------
-    on, value : uint8 array, float
-        A value far below ``-big`` means that no set was found.
-    """
-    best, on = np.empty(core.size, np.uint8), np.empty(core.size, np.uint8)
-    value = _find_kernel(
-        core.reward, core.cover, core.state, *core.links[:4], marginal, big, enough - core.constant, on, best
-    )
-    return best, core.constant + value
 
 
 @inlined
@@ -81,12 +54,12 @@ def _lift(i, size, reward, cover, parent_ptr, parent, on, count, moved):
 
 
 @inlined
-def _settle(i, reward, cover, child_ptr, child, parent_ptr, parent, marginal, on, count, moved):
+def _settle(i, n, reward, cover, child_ptr, child, parent_ptr, parent, marginal, on, count, moved):
     """Below i and all that comes in with it: take children that help, cover what must be. The change of the value."""
     gain = 0.0
     moved[0] = i
     at, size = 0, 1
-    while at < size < on.shape[0]:
+    while at < size < n:
         j = moved[at]
         at += 1
         if not on[j]:
@@ -122,9 +95,8 @@ def _settle(i, reward, cover, child_ptr, child, parent_ptr, parent, marginal, on
 
 
 @inlined
-def _prune(reward, cover, state, child_ptr, child, parent_ptr, parent, on, count, worth):
+def _prune(n, reward, cover, state, child_ptr, child, parent_ptr, parent, on, count, worth):
     """Take out nodes that are not worth it with all below them, even if every parent may count a child as its own."""
-    n = reward.shape[0]
     change = 0.0
     for i in range(n - 1, -1, -1):
         if on[i]:
@@ -151,9 +123,8 @@ def _prune(reward, cover, state, child_ptr, child, parent_ptr, parent, on, count
 
 
 @inlined
-def _extend(big, reward, cover, child_ptr, child, parent_ptr, parent, on, count, worth):
+def _extend(n, big, reward, cover, child_ptr, child, parent_ptr, parent, on, count, worth):
     """Add trees that are worth it: as on a tree, over nodes that are kept out by one missing parent at most."""
-    n = reward.shape[0]
     change = 0.0
     for i in range(n - 1, -1, -1):
         if on[i]:
@@ -188,53 +159,71 @@ def _extend(big, reward, cover, child_ptr, child, parent_ptr, parent, on, count,
 
 
 @kernel
-def _find_kernel(
-    reward, cover, state, child_ptr, child, parent_ptr, parent, marginal, big, enough, on, best
+def find_kernel(
+    samples, lines, all_reward, all_cover, all_state, all_marginal, all_child_ptr, all_child, all_parent_ptr,
+    all_parent, all_on,
 ):  # fmt: skip
-    n = reward.shape[0]
-    count = np.empty(n, np.int32)
-    moved = np.empty(2 * n + 1, np.int32)
-    worth = np.empty(n)
-    top = -1e300
-    for mode in range(2):
-        # mode 0: what has a positive marginal, and all above it. Mode 1: of that only what has all parents there
-        for i in range(n):
-            count[i] = 0
-            on[i] = state[i] == 1 or marginal[i] > 0.0
-        if mode == 0:
-            for i in range(n - 1, -1, -1):
+    """For samples that ask for it: the better of two readings of the marginals, each pruned and extended.
+
+    A candidate far below ``-big`` means that no set was found.
+    """
+    most = all_reward.shape[1]
+    count, moved = np.empty(most, np.int32), np.empty(2 * most + 1, np.int32)
+    on, worth = np.empty(most, np.uint8), np.empty(most)
+    for s in range(samples.shape[0]):
+        me = samples[s]
+        if me.find == 0:
+            continue
+        b = 2 * s + me.line
+        line = lines[b]
+        n, big = line.size, me.big
+        # no better set is looked for than one that the bound allows
+        enough = 1e300 if me.over == 1 else me.bound - me.tolerance - line.constant
+        reward, cover, state, marginal = all_reward[b], all_cover[b], all_state[b], all_marginal[b]
+        child_ptr, child = all_child_ptr[line.links], all_child[line.links]
+        parent_ptr, parent = all_parent_ptr[line.links], all_parent[line.links]
+        best = all_on[s]
+        top = -1e300
+        for mode in range(2):
+            # mode 0: what has a positive marginal, and all above it. Mode 1: of that only what has all parents there
+            for i in range(n):
+                count[i] = 0
+                on[i] = state[i] == 1 or marginal[i] > 0.0
+            if mode == 0:
+                for i in range(n - 1, -1, -1):
+                    if on[i]:
+                        for q in range(parent_ptr[i], parent_ptr[i + 1]):
+                            on[parent[q]] = 1
+            else:
+                for i in range(n):
+                    for q in range(parent_ptr[i], parent_ptr[i + 1]):
+                        on[i] &= on[parent[q]]
+            for i in range(n):
                 if on[i]:
                     for q in range(parent_ptr[i], parent_ptr[i + 1]):
-                        on[parent[q]] = 1
-        else:
+                        count[parent[q]] += 1
+            value = 0.0
             for i in range(n):
-                for q in range(parent_ptr[i], parent_ptr[i + 1]):
-                    on[i] &= on[parent[q]]
-        for i in range(n):
-            if on[i]:
-                for q in range(parent_ptr[i], parent_ptr[i + 1]):
-                    count[parent[q]] += 1
-        value = 0.0
-        for i in range(n):
-            if on[i]:
-                value += reward[i]
-                if count[i] == 0:
-                    value += cover[i]
-        for turn in range(2):
-            for i in range(n):  # a node that gets a child here, and what is lifted with it, are visited or covered
-                if on[i] and count[i] == 0 and cover[i] < -big and child_ptr[i] < child_ptr[i + 1]:
-                    value += _settle(
-                        i, reward, cover, child_ptr, child, parent_ptr, parent, marginal, on, count, moved
-                    )  # fmt: skip
-            if value >= enough:
+                if on[i]:
+                    value += reward[i]
+                    if count[i] == 0:
+                        value += cover[i]
+            for turn in range(2):
+                for i in range(n):  # a node that gets a child here, and what is lifted with it, are visited or covered
+                    if on[i] and count[i] == 0 and cover[i] < -big and child_ptr[i] < child_ptr[i + 1]:
+                        value += _settle(
+                            i, n, reward, cover, child_ptr, child, parent_ptr, parent, marginal, on, count, moved
+                        )  # fmt: skip
+                if value >= enough:
+                    break
+                if turn == 0:
+                    value += _prune(n, reward, cover, state, child_ptr, child, parent_ptr, parent, on, count, worth)
+            if value < enough:
+                value += _extend(n, big, reward, cover, child_ptr, child, parent_ptr, parent, on, count, worth)
+            if value > top:
+                top = value
+                for i in range(n):
+                    best[i] = on[i]
+            if top >= enough:
                 break
-            if turn == 0:
-                value += _prune(reward, cover, state, child_ptr, child, parent_ptr, parent, on, count, worth)
-        if value < enough:
-            value += _extend(big, reward, cover, child_ptr, child, parent_ptr, parent, on, count, worth)
-        if value > top:
-            top = value
-            best[:] = on
-        if top >= enough:
-            return top
-    return top
+        me.find, me.found, me.candidate = 0, 1, line.constant + top

@@ -9,7 +9,8 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from nhsvm.errors import NotSolvedError
-from nhsvm.oracles._dag_core import ON, Core, States
+from nhsvm.oracles._dag_looks import Core
+from nhsvm.oracles._dag_work import ON, States
 
 
 def solve_program(core: Core, big: float) -> tuple[States, float]:

@@ -1,4 +1,4 @@
-"""One sample on the core: bound, find, fix, shrink; branch where that stalls; HiGHS for what is left."""
+"""What looks leave open of one sample: branch at a node where they stall; HiGHS for what is left."""
 
 from __future__ import annotations
 
@@ -6,21 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nhsvm.hierarchy.graph import FloatArray
-from nhsvm.oracles._dag_core import FREE, OFF, ON, Core, States, back, fixed, reduced
-from nhsvm.oracles._dag_dive import leaning
-from nhsvm.oracles._dag_primal import find
+from nhsvm.oracles._dag_looks import Core, Looks, begun, reduced
 from nhsvm.oracles._dag_program import solve_program
-from nhsvm.oracles._dag_small import solve_small
-from nhsvm.oracles._dag_sweeps import Sweeper
+from nhsvm.oracles._dag_work import FREE, OFF, ON, SETTLED, SPLIT, States
 
-_SMALL = 3000  # nodes up to which a split says much
-_ROUNDS = 3  # sweeps up and down between two looks at the marginals
-_DIVES = (1, 4, 8, 16, 24, 32, 40, 48, 56)  # looks at the same core that end in a dive
-_PART, _STEPS = 60, 20_000  # nodes and steps up to which connected parts are solved by themselves
-_FEW = 0.05  # part of the nodes that has to be settled before a smaller core is made
-_SLOW = 0.02  # part of the gap; sweeps that lower the bound by less, three looks in a row, have stalled
-_LONGER = 8  # budgets before HiGHS: it takes longer than that for nearly all
 _PROGRAMS = 2  # open parts that are given to HiGHS one by one; more, and it gets what they were split from
 
 
@@ -28,155 +17,90 @@ class Open(NamedTuple):
     """A part of the search that is not settled: decisions to be made on a core, and its bound."""
 
     core: Core
-    fate: States | None  # None: nothing to decide
+    fate: States
     bound: float
 
 
 class Search:
-    """Depth first; every part is bounded, shrunk and split by the same means.
+    """Depth first; every part is looked at and split by the same means.
 
     Parameters
     ----------
+    looks : Looks
+        At all samples.
+    sample : int
     first : Core
-    scale : float
-        Σ|r|: differences of 1e-12 of it are rounding.
-    big : float
-        A cover below ``-big`` is none at all.
-    precision : float
-        Parts are given up when this, relative to the value, is all that they could still bring.
+        That the sample began with.
     """
 
-    def __init__(self, first: Core, scale: float, big: float, precision: float = 0.0) -> None:
-        self.first = first
-        self.big = big
-        self.tolerance = 1e-12 * scale
-        self.precision = precision
-        self.value = -1e300  # not infinite: kernels are compiled for finite numbers
-        self.on: States = np.zeros(first.size, np.uint8)
-        self.work = 0
-        self.parts = 0
-        self.given_up = -np.inf  # the largest bound of a part that was given up
+    def __init__(self, looks: Looks, sample: int, first: Core) -> None:
+        me = looks.work.samples[sample]
+        self.value, self.given_up = float(me["value"]), float(me["given_up"])
+        self.big, self.tolerance, self.precision = float(me["big"]), float(me["tolerance"]), float(me["precision"])
+        self.work, self.budget = int(me["work"]), int(me["budget"])
+        self.on: States | None = None  # a better set than the looks have found
         self.rest: Open | None = None  # what was split first
+        self.todo = self._left(looks, sample, first)
 
-    def run(self, budget: int, exact: bool) -> float:
-        """Search until the budget (edges visited in sweeps) is spent; the bound that is proved then."""
-        budget *= _LONGER if exact else 1
-        todo = [Open(self.first, None, np.inf)]
-        while todo:
+    def run(self, exact: bool) -> float:
+        """Search until the budget is spent, then, if ``exact``, prove it; the bound."""
+        todo = self.todo
+        while todo and self.work <= self.budget:
             part = todo.pop()
-            if self._is_enough(part.bound):
-                continue
-            if self.work > budget and self.parts:
-                todo.append(part)
-                break
-            self.parts += 1
-            todo += self._process(part, 60 if self.parts == 1 else 6, budget)
+            if not self._is_enough(part.bound):
+                todo += self._process(part)
         bound = max([self.value, self.given_up, *(part.bound for part in todo)])
         if exact and todo:
             bound = self._program(todo)
         return bound if bound > self.value + self.tolerance else self.value
 
-    def _limit(self) -> float:
-        return self.value + max(self.tolerance, self.precision * abs(self.value) if self.value > -1e300 else 0.0)
-
     def _is_enough(self, bound: float) -> bool:
         """Whether a part with this bound can be given up."""
-        if bound > self._limit():
+        if bound > self.value + max(self.tolerance, self.precision * abs(self.value)):
             return False
         self.given_up = max(self.given_up, bound)
         return True
 
-    def _process(self, part: Open, patience: int, budget: int) -> list[Open]:
-        """Nothing if the part is settled, else its two halves, the more promising one last."""
-        fresh = part.fate is None
-        rounds = 1 if fresh else _ROUNDS  # many samples are settled at the first look
-        bound, stalled, last, looks = part.bound, 0, np.inf, 0
-        core = part.core if part.fate is None else reduced(part.core, part.fate, self.big)
-        sweeper = None
-        while core is not None:
-            if core.size == 0:
-                self._accept(core, np.zeros(0, np.uint8), core.constant)
-                return []
-            if sweeper is None or sweeper.core is not core:
-                sweeper, fresh, looks = Sweeper(core, fresh), False, 0
-            self.work += (core.n_edges + core.size) * sweeper.run(rounds, self._limit())
-            rounds = _ROUNDS
-            bound = min(bound, sweeper.bound)
-            if self._is_enough(bound):
-                return []
-            n_solved, parts = 0, core.state
-            if looks == 0 and core is not self.first:
-                parts, n_solved = self._solve_parts(core, sweeper.own)
-            if looks == 0 and n_solved <= _FEW * core.size:
-                self._accept(core, *find(core, sweeper.marginal, self.big, bound - self.tolerance))
-            elif looks in _DIVES:
-                self._dive(core, sweeper.marginal)
-            looks += 1
-            if self._is_enough(bound):
-                return []
-            gap = sweeper.bound - self.value
-            fate, n_fixed = fixed(parts, sweeper.marginal, gap - self.tolerance)
-            n_fixed += n_solved
-            if self.work > budget:
-                return [Open(core, fate, bound)]
-            if n_fixed > _FEW * core.size:
-                core = reduced(core, fate, self.big)
-                continue
-            slow = _SLOW * gap if core.size < _SMALL else 0.1 * _SLOW * gap
-            stalled = stalled + 1 if sweeper.bound > last - slow else 0
-            last = sweeper.bound
-            patience -= 1
-            if stalled >= 3 or patience <= 0:
-                return self._halves(core, sweeper.marginal, bound)
-        return []
+    def _process(self, part: Open) -> list[Open]:
+        """Nothing if the part is settled, else what is left of it."""
+        looks = begun(
+            part.core, part.fate, value=self.value, bound=part.bound, given_up=self.given_up, big=self.big,
+            tolerance=self.tolerance, precision=self.precision, work=self.work, budget=self.budget,
+        )  # fmt: skip
+        looks.run(shrinking=1)
+        me = looks.work.samples[0]
+        self.work, self.given_up = int(me["work"]), float(me["given_up"])
+        self._accept(part.core, looks.work.best[0], float(me["value"]))
+        return self._left(looks, 0, part.core)
 
-    def _solve_parts(self, core: Core, own: FloatArray) -> tuple[States, int]:
-        """The best sets of small connected parts, and the number of nodes in them."""
-        fate, n_solved, steps = solve_small(core, own, _PART, _STEPS, 1e-3 * self.tolerance)
-        self.work += steps
-        return fate, n_solved
+    def _left(self, looks: Looks, sample: int, first: Core) -> list[Open]:
+        """What a sample has left open: nothing, a part, or two halves, the more promising one last.
 
-    def _dive(self, core: Core, marginal: FloatArray) -> None:
-        """Settle half of the nodes by the dual's word, sweep the rest, and so on: the way to a good set."""
-        parts = core.state
-        while True:
-            fate = leaning(core, parts, marginal)
-            inside = np.where(fate == OFF, parts, fate)
-            smaller = reduced(core, fate, self.big)
-            if smaller is None:  # a node is in that nothing is left to cover; sets that leave nothing out do exist
-                smaller = reduced(core, inside, self.big)
-            if smaller is None or smaller.size == core.size:
-                self._accept(core, *find(core, marginal, self.big, 1e300))
-                return
-            core = smaller
-            if core.size == 0:
-                self._accept(core, np.zeros(0, np.uint8), core.constant)
-                return
-            sweeper = Sweeper(core)
-            self.work += (core.n_edges + core.size) * sweeper.run(1, self.value)
-            if sweeper.bound <= self.value:
-                return
-            marginal = sweeper.marginal
-            parts = self._solve_parts(core, sweeper.own)[0]
-
-    def _halves(self, core: Core, marginal: FloatArray, bound: float) -> list[Open]:
-        """Split at the node that the dual is least sure of and that touches most others."""
+        The split is at the node that the dual is least sure of and that touches most others.
+        """
+        me = looks.work.samples[sample]
+        if me["phase"] == SETTLED:
+            return []
+        core = looks.core(sample, first)
+        fate, bound = looks.work.fate[2 * sample, : core.size].copy(), float(me["bound"])
+        if me["phase"] != SPLIT:
+            return [Open(core, fate, bound)]
+        if self.rest is None:
+            self.rest = Open(core, fate.copy(), bound)
+        marginal = looks.work.nodes.marginal[2 * sample, : core.size]
         degree = np.diff(core.links.child_ptr) + np.diff(core.links.parent_ptr)
-        doubt = np.where(core.state == FREE, np.abs(marginal) / (1.0 + degree), np.inf)
-        node = int(np.argmin(doubt))
+        node = int(np.argmin(np.where(fate == FREE, np.abs(marginal) / (1.0 + degree), np.inf)))
         halves = []
         for decision in (OFF, ON) if marginal[node] > 0 else (ON, OFF):
-            fate = core.state.copy()
-            fate[node] = decision
-            halves.append(Open(core, fate, bound))
-        if self.rest is None:
-            self.rest = Open(core, core.state.copy(), bound)
+            decided = fate.copy()
+            decided[node] = decision
+            halves.append(Open(core, decided, bound))
         return halves
 
     def _accept(self, core: Core, on: States, value: float) -> None:
         if value > self.value:
             self.value = value
-            self.on = back(core, on)
+            self.on = core.back(on)
 
     def _program(self, todo: list[Open]) -> float:
         """The rest by HiGHS; the bound for all of it."""
@@ -184,8 +108,10 @@ class Search:
             todo = [self.rest]
         bound = self.value
         for part in todo:
-            core = part.core if part.fate is None else reduced(part.core, part.fate, self.big)
-            if core is None or self._is_enough(part.bound):
+            if self._is_enough(part.bound):
+                continue
+            core = reduced(part.core, part.fate, self.big)
+            if core is None:
                 continue
             if core.size == 0:
                 self._accept(core, np.zeros(0, np.uint8), core.constant)

@@ -11,35 +11,10 @@ from __future__ import annotations
 import numpy as np
 
 from nhsvm._jit import inlined, kernel
-from nhsvm.hierarchy.graph import FloatArray
-from nhsvm.oracles._dag_core import FREE, OFF, ON, Core, States
+from nhsvm.oracles._dag_sweeps import OWN
+from nhsvm.oracles._dag_work import FREE, OFF, ON, RUNNING
 
-
-def solve_small(core: Core, own: FloatArray, most: int, limit: int, tolerance: float) -> tuple[States, int, int]:
-    """Solve the parts of up to ``most`` nodes that take up to ``limit`` steps each.
-
-    Parameters
-    ----------
-    core : Core
-    own : array
-        What every node keeps of its reward, the shares taken off.
-    most, limit : int
-    tolerance : float
-        Sets that are better by less are not looked for.
-
-    Returns
-    -------
-    fate : array of FREE, ON and OFF
-        The best set of each part that was solved, and the state of all other nodes.
-    settled, steps : int
-        Nodes that were FREE and are not any more; steps taken.
-    """
-    fate = core.state.copy()
-    settled, steps = _small_kernel(
-        core.cover, core.links.child_ptr, core.links.child, core.links.slot, core.links.parent_ptr, core.links.parent,
-        core.share, own, most, limit, tolerance, fate,
-    )  # fmt: skip
-    return fate, int(settled), int(steps)
+_FEW = 0.05  # part of the nodes; if more are solved, the core shrinks before a set is looked for
 
 
 @inlined
@@ -47,7 +22,7 @@ def _star(i, own, cover, child_ptr, child, slot, share, x):
     """The best value of a star, decisions given."""
     if x[i] == OFF:
         return 0.0
-    total, top, covered = own[i], cover[i], cover[i] == 0.0
+    total, top, covered = own[8 * i + OWN], cover[i], cover[i] == 0.0
     for e in range(child_ptr[i], child_ptr[i + 1]):
         c, t = child[e], share[slot[e]]
         if x[c] == ON or (x[c] == FREE and t > 0.0):
@@ -123,89 +98,120 @@ def _members(start, child_ptr, child, parent_ptr, parent, seen, member):
 
 
 @kernel
-def _small_kernel(cover, child_ptr, child, slot, parent_ptr, parent, share, own, most, limit, tolerance, x):
-    n = cover.shape[0]
-    seen = np.zeros(n, np.uint8)
-    member, trail, best = np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.uint8)
-    worth = np.zeros(n)
-    split, mark, other = np.empty(n + 1, np.int32), np.empty(n + 1, np.int32), np.empty(n + 1, np.uint8)
-    above = np.empty(n + 1)  # bounds where it was split
-    settled, all_steps = 0, 0
-    for start in range(n):
-        if seen[start]:
+def small_kernel(
+    largest, limit, samples, lines, all_cover, all_state, all_star, all_child_ptr, all_child, all_slot, all_parent_ptr,
+    all_parent, all_share, all_parts,
+):  # fmt: skip
+    """Solve the small parts of cores that samples have come to for the first time, and of dives.
+
+    These are connected parts of up to ``largest`` nodes; those that take more than ``limit`` steps are left. ``parts``
+    becomes the best set of each part that was solved, and the state of all other nodes.
+    """
+    most = all_cover.shape[1]
+    seen = np.empty(most, np.uint8)
+    member, trail, best = np.empty(most, np.int32), np.empty(most, np.int32), np.empty(most, np.uint8)
+    worth = np.empty(most)
+    split, mark, other = np.empty(most + 1, np.int32), np.empty(most + 1, np.int32), np.empty(most + 1, np.uint8)
+    above = np.empty(most + 1)  # bounds where it was split
+    for s in range(samples.shape[0]):
+        me = samples[s]
+        if me.phase != RUNNING or me.over == 1:
             continue
-        size = _members(start, child_ptr, child, parent_ptr, parent, seen, member)
-        if size > most:
+        b = 2 * s + me.line
+        line = lines[b]
+        n, x = line.size, all_parts[s]
+        for i in range(n):
+            x[i] = all_state[b, i]
+            seen[i] = 0
+            worth[i] = 0.0
+        me.solved = 0
+        if me.line == 0 and (me.looks > 0 or me.first == 1):
+            me.find = 1 if me.looks == 0 else 0
             continue
-        top, bound = -1e300, 0.0
-        for k in range(size):
-            j = member[k]
-            worth[j] = _star(j, own, cover, child_ptr, child, slot, share, x)
-            bound += worth[j]
-        depth, done, steps = 0, 0, 0  # done: decisions on the trail
-        while True:
-            pick, again = -1, True
-            while again and bound > top + tolerance:
-                again, pick, most_sure = False, -1, -1.0
-                for k in range(size):
-                    j = member[k]
-                    if x[j] != FREE:
-                        continue
-                    steps += 2 + parent_ptr[j + 1] - parent_ptr[j]
-                    x[j] = ON
-                    with_it = _around(
-                        j, own, cover, child_ptr, child, slot, parent_ptr, parent, share, x, worth, False
-                    )  # fmt: skip
-                    x[j] = OFF
-                    without = _around(
-                        j, own, cover, child_ptr, child, slot, parent_ptr, parent, share, x, worth, False
-                    )  # fmt: skip
-                    x[j] = FREE
-                    if bound + min(with_it, without) <= top + tolerance:
-                        way = ON if with_it > without else OFF
-                        change, done = _decide(
-                            j, way, done, own, cover, child_ptr, child, slot, parent_ptr, parent, share, x, worth, trail
-                        )  # fmt: skip
-                        bound += change
-                        again = True
-                        if bound <= top + tolerance:
-                            break
-                    elif -max(with_it, without) - 1e-3 * min(with_it, without) > most_sure:
-                        most_sure = -max(with_it, without) - 1e-3 * min(with_it, without)
-                        pick = j
-                        other[depth] = OFF if with_it > without else ON
-            if steps > limit:
-                break
-            if bound > top + tolerance and pick < 0:  # all is decided
-                top = bound
-                for k in range(size):
-                    best[member[k]] = x[member[k]]
-            if bound > top + tolerance:
-                way = ON + OFF - other[depth]
-                split[depth], mark[depth], above[depth] = pick, done, bound
-                depth += 1
-            else:  # back to the last split that has another way
-                while depth > 0 and other[depth - 1] == FREE:
-                    depth -= 1
-                if depth == 0:
-                    break
-                while done > mark[depth - 1]:
-                    done -= 1
-                    x[trail[done]] = FREE
-                for k in range(size):
-                    j = member[k]
-                    worth[j] = _star(j, own, cover, child_ptr, child, slot, share, x)
-                pick, bound, way = split[depth - 1], above[depth - 1], other[depth - 1]
-                other[depth - 1] = FREE
-            change, done = _decide(
-                pick, way, done, own, cover, child_ptr, child, slot, parent_ptr, parent, share, x, worth, trail
-            )  # fmt: skip
-            bound += change
-        for k in range(done):
-            x[trail[k]] = FREE
-        all_steps += steps
-        if depth == 0 and steps <= limit:
+        child_ptr, child, slot = all_child_ptr[line.links], all_child[line.links], all_slot[line.links]
+        parent_ptr, parent = all_parent_ptr[line.links], all_parent[line.links]
+        share, own, cover = all_share[b], all_star[b], all_cover[b]
+        tolerance = 1e-3 * me.tolerance
+        settled, all_steps = 0, 0
+        for start in range(n):
+            if seen[start]:
+                continue
+            size = _members(start, child_ptr, child, parent_ptr, parent, seen, member)
+            if size > largest:
+                continue
+            top, bound = -1e300, 0.0
             for k in range(size):
-                settled += x[member[k]] == FREE
-                x[member[k]] = best[member[k]]
-    return settled, all_steps
+                j = member[k]
+                worth[j] = _star(j, own, cover, child_ptr, child, slot, share, x)
+                bound += worth[j]
+            depth, done, steps = 0, 0, 0  # done: decisions on the trail
+            while True:
+                pick, again = -1, True
+                while again and bound > top + tolerance:
+                    again, pick, most_sure = False, -1, -1.0
+                    for k in range(size):
+                        j = member[k]
+                        if x[j] != FREE:
+                            continue
+                        steps += 2 + parent_ptr[j + 1] - parent_ptr[j]
+                        x[j] = ON
+                        with_it = _around(
+                            j, own, cover, child_ptr, child, slot, parent_ptr, parent, share, x, worth, False
+                        )  # fmt: skip
+                        x[j] = OFF
+                        without = _around(
+                            j, own, cover, child_ptr, child, slot, parent_ptr, parent, share, x, worth, False
+                        )  # fmt: skip
+                        x[j] = FREE
+                        if bound + min(with_it, without) <= top + tolerance:
+                            way = ON if with_it > without else OFF
+                            change, done = _decide(
+                                j, way, done, own, cover, child_ptr, child, slot, parent_ptr, parent, share, x, worth,
+                                trail,
+                            )  # fmt: skip
+                            bound += change
+                            again = True
+                            if bound <= top + tolerance:
+                                break
+                        elif -max(with_it, without) - 1e-3 * min(with_it, without) > most_sure:
+                            most_sure = -max(with_it, without) - 1e-3 * min(with_it, without)
+                            pick = j
+                            other[depth] = OFF if with_it > without else ON
+                if steps > limit:
+                    break
+                if bound > top + tolerance and pick < 0:  # all is decided
+                    top = bound
+                    for k in range(size):
+                        best[member[k]] = x[member[k]]
+                if bound > top + tolerance:
+                    way = ON + OFF - other[depth]
+                    split[depth], mark[depth], above[depth] = pick, done, bound
+                    depth += 1
+                else:  # back to the last split that has another way
+                    while depth > 0 and other[depth - 1] == FREE:
+                        depth -= 1
+                    if depth == 0:
+                        break
+                    while done > mark[depth - 1]:
+                        done -= 1
+                        x[trail[done]] = FREE
+                    for k in range(size):
+                        j = member[k]
+                        worth[j] = _star(j, own, cover, child_ptr, child, slot, share, x)
+                    pick, bound, way = split[depth - 1], above[depth - 1], other[depth - 1]
+                    other[depth - 1] = FREE
+                change, done = _decide(
+                    pick, way, done, own, cover, child_ptr, child, slot, parent_ptr, parent, share, x, worth, trail
+                )  # fmt: skip
+                bound += change
+            for k in range(done):
+                x[trail[k]] = FREE
+            all_steps += steps
+            if depth == 0 and steps <= limit:
+                for k in range(size):
+                    settled += x[member[k]] == FREE
+                    x[member[k]] = best[member[k]]
+        me.solved = settled
+        me.work += all_steps
+        if me.line == 0:
+            me.find = 1 if settled <= _FEW * n else 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import copy
 
 import numpy as np
 import numpy.typing as npt
@@ -10,12 +10,13 @@ import numpy.typing as npt
 from nhsvm.errors import DataError, OptionError
 from nhsvm.hierarchy.graph import FloatArray, Graph
 from nhsvm.oracles._arrays import checked
-from nhsvm.oracles._dag_core import ON, Core
-from nhsvm.oracles._dag_plan import fold, make_plan, unfold
-from nhsvm.oracles._dag_search import Search
+from nhsvm.oracles._dag_batch import BatchLooks
+from nhsvm.oracles._dag_memory import Memory, make_memory
+from nhsvm.oracles._dag_plan import make_plan
 from nhsvm.oracles._dag_single import best_leaf
 
 _LARGEST = 1e280  # of Σ|r|; some multiples of it have to be finite
+_LONGER = 8  # budgets before HiGHS: it takes longer than that for nearly all
 _QUICKER = (5_000, 50_000)  # budgets: a dive, or some looks; one sweep alone misses most of what weights of 1 violate
 
 
@@ -46,7 +47,7 @@ class DagMultilabel:
     -----
     A proof holds to 1e-12·Σ|r|, the size of rounding errors. Where HiGHS had to end it, ``bound`` is the one that HiGHS
     reports, which may be above the value by its tolerance, 1e-6 of the largest reward left. Results depend on nothing
-    but the graph and the rewards. Nothing changes after the oracle is made, so threads may share it; the kernels do not
+    but the graph and the rewards, and on the memory if one is given. Threads may share an oracle; the kernels do not
     hold the interpreter lock.
 
     Examples
@@ -85,12 +86,32 @@ class DagMultilabel:
         self.precision = float(precision)
         self.exact = exact
         self._plan = make_plan(graph, allow_empty)
+        self._branches = True
+        self._spare: list[BatchLooks] = []  # room that no thread uses now
 
     def quicker(self) -> tuple[DagMultilabel, ...]:
         """Oracles that find less with less effort, the quickest first: for training, where a proof is seldom needed."""
-        return tuple(DagMultilabel(self.graph, allow_empty=self.allow_empty, budget=budget) for budget in _QUICKER)
+        return tuple(self._with_budget(budget) for budget in _QUICKER)
 
-    def solve(self, rewards: FloatArray, chosen: npt.NDArray[np.uint8], value: FloatArray, bound: FloatArray) -> None:
+    def _with_budget(self, budget: int) -> DagMultilabel:
+        other = copy.copy(self)
+        other.budget, other.exact, other._branches = budget, False, False
+        return other
+
+    def memory(self, n_samples: int) -> Memory | None:
+        """What :meth:`solve` may keep of samples that it will be asked about again; None if it were too much."""
+        n, n_edges = len(self._plan.node), len(self._plan.links.child)
+        return make_memory(n_samples, n, n_edges)
+
+    def solve(
+        self,
+        rewards: FloatArray,
+        chosen: npt.NDArray[np.uint8],
+        value: FloatArray,
+        bound: FloatArray,
+        memory: Memory | None = None,
+        rows: npt.NDArray[np.int64] | None = None,
+    ) -> None:
         """The best label set found for every sample, and a bound on what any could be worth.
 
         Parameters
@@ -101,6 +122,11 @@ class DagMultilabel:
             Filled: 1 for the nodes of y.
         value, bound : float64 arrays of batch
             Filled: the reward of y; no label set has more than ``bound``. They are equal where y is proved to be best.
+        memory : Memory, optional
+            Begin with what it has of ``rows``, and keep there what is found. The answer then depends on what was asked
+            about the same row before; it is never worse than the last set.
+        rows : int64 array of batch, optional
+            Which samples these are, each at most once; needed with ``memory``.
 
         Raises
         ------
@@ -108,37 +134,35 @@ class DagMultilabel:
             If a reward is NaN or infinite; the message names the first.
         """
         checked(self.graph, rewards, chosen, value, bound, np.uint8)
+        if (memory is None) != (rows is None):
+            raise OptionError("memory and rows go together: give both or none")
+        scales = np.abs(rewards).sum(axis=1)
+        self._check(rewards, scales)
+        gap = np.zeros(len(rewards))
+        hopeless = np.zeros(len(rewards), bool) if self.allow_empty else rewards.max(axis=1, initial=-np.inf) <= 0.0
+        for t in np.flatnonzero(hopeless).tolist():
+            best_leaf(self.graph, rewards[t], chosen[t])
+        some = np.flatnonzero(~hopeless)
+        if len(some):
+            looks = self._spare.pop() if self._spare else BatchLooks(self._plan, self.allow_empty)
+            for lo in range(0, len(some), looks.size):
+                part = some[lo : lo + looks.size]
+                found = chosen[part]
+                whose = None if rows is None else rows[part]
+                budget = self.budget * (_LONGER if self.exact else 1)
+                gap[part] = looks.solve(
+                    rewards[part], scales[part], found, budget, 0.0 if self.exact else self.precision, self.exact,
+                    self._branches, memory, whose,
+                )  # fmt: skip
+                chosen[part] = found
+            self._spare.append(looks)
         for t in range(len(rewards)):
-            value[t], bound[t] = self._solve_one(rewards[t], chosen[t], t)
+            value[t] = rewards[t][chosen[t].view(np.bool_)].sum()
+        bound[:] = value + gap
 
-    def _solve_one(self, r: FloatArray, y: npt.NDArray[np.uint8], sample: int) -> tuple[float, float]:
-        scale = float(np.abs(r).sum())
-        if not math.isfinite(scale):
-            node = int(np.argmin(np.isfinite(r)))
-            raise DataError(f"rewards must be finite, but sample {sample} has {r[node]} at node number {node}")
-        if scale > _LARGEST:
-            raise DataError(f"the rewards of sample {sample} are too large: their sizes add up to {scale:.0e}")
-        if not self.allow_empty and r.max() <= 0.0:
-            best_leaf(self.graph, r, y)
-            gap = 0.0
-        else:
-            gap = self._search(r, scale, y)
-        value = float(r[y.view(np.bool_)].sum())
-        return value, value + gap
-
-    def _search(self, r: FloatArray, scale: float, y: npt.NDArray[np.uint8]) -> float:
-        """Fill in y; by how much a better one could exceed it."""
-        plan = self._plan
-        n = len(plan.node)
-        big = 2.0 * scale or 1.0  # no set is worth paying this
-        folded = fold(plan, r, -2.0 * big, self.allow_empty)
-        state = np.zeros(n, np.uint8)
-        state[0] = ON  # the virtual root
-        if n == 1:  # a tree: all is folded
-            unfold(plan, folded, state, self.allow_empty, y)
-            return 0.0
-        first = Core(folded.reward, folded.cover, state, plan.links, np.empty(len(plan.links.child)), 0.0)
-        search = Search(first, scale, big, 0.0 if self.exact else self.precision)
-        bound = search.run(self.budget, self.exact)
-        unfold(plan, folded, search.on, self.allow_empty, y)
-        return bound - search.value
+    def _check(self, rewards: FloatArray, scales: FloatArray) -> None:
+        for t in np.flatnonzero(~np.isfinite(scales))[:1].tolist():
+            node = int(np.argmin(np.isfinite(rewards[t])))
+            raise DataError(f"rewards must be finite, but sample {t} has {rewards[t, node]} at node number {node}")
+        for t in np.flatnonzero(scales > _LARGEST)[:1].tolist():
+            raise DataError(f"the rewards of sample {t} are too large: their sizes add up to {scales[t]:.0e}")

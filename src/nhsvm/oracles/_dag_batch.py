@@ -1,0 +1,96 @@
+"""Some samples at a time: onto the core, looks, search for the few that these leave open, and back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from nhsvm.hierarchy.graph import FloatArray
+from nhsvm.oracles._dag_fold import fold_kernel, unfold_kernel
+from nhsvm.oracles._dag_looks import Core, Looks
+from nhsvm.oracles._dag_memory import Memory
+from nhsvm.oracles._dag_plan import Plan
+from nhsvm.oracles._dag_search import Search
+from nhsvm.oracles._dag_work import SETTLED, States
+
+_SIZE, _ENTRIES = 16, 2**17  # samples in a batch, at most; nodes and edges of them, about
+
+_NONE = Memory(np.empty((0, 0), np.float32), np.empty((0, 0), np.uint8), np.empty(0, np.uint8))
+
+
+class BatchLooks:
+    """Room for a batch.
+
+    Parameters
+    ----------
+    plan : Plan
+    allow_empty : bool
+    """
+
+    def __init__(self, plan: Plan, allow_empty: bool) -> None:
+        self.plan, self.allow_empty = plan, allow_empty
+        n, n_edges = len(plan.node), len(plan.links.child)
+        self.size = int(np.clip(_ENTRIES // (n + n_edges), 1, _SIZE))
+        self.looks = Looks(plan.links, self.size)
+        self._folded = np.empty((3, self.size, len(plan.is_leaf)))  # worth, below, most
+
+    def solve(
+        self,
+        rewards: FloatArray,
+        scales: FloatArray,
+        chosen: States,
+        budget: int,
+        precision: float,
+        exact: bool,
+        branches: bool,
+        memory: Memory | None,
+        rows: npt.NDArray[np.int64] | None,
+    ) -> FloatArray:
+        """Fill in label sets; by how much better ones could exceed them."""
+        plan, w, k = self.plan, self.looks.work, len(rewards)
+        known = (np.empty(0, np.int64) if rows is None else rows, *(memory or _NONE))
+        self.load(rewards, scales, budget, precision, known)
+        gap = np.zeros(k)
+        if len(plan.node) == 1:  # a tree: all is folded
+            w.best[:] = 1
+        else:
+            self.looks.run()
+            for s in range(k):
+                gap[s] = self._gap(s, exact, branches)
+        unfold_kernel(
+            w.samples, w.lines, plan.group, plan.fold_child, plan.fold_parent, plan.node, plan.links.child_ptr,
+            plan.links.child, self.allow_empty, *known, w.share, w.edge, w.kept, *self._folded, w.best, chosen,
+        )  # fmt: skip
+        return gap
+
+    def load(
+        self, rewards: FloatArray, scales: FloatArray, budget: int, precision: float, known: tuple[Any, ...]
+    ) -> None:
+        """Rewards onto the core."""
+        plan, w = self.plan, self.looks.work
+        w.samples["phase"] = SETTLED
+        fold_kernel(
+            rewards, scales, plan.group, plan.is_leaf, plan.fold_child, plan.fold_parent, plan.node, self.allow_empty,
+            budget, precision, *known, w.samples, w.lines, *w.nodes[:4], w.share, w.edge, *w.trace[:2],
+            *self._folded, plan.links.parent_ptr, plan.links.parent, w.best,
+        )  # fmt: skip
+
+    def first(self, s: int) -> Core:
+        """The core of a sample that has not been shrunk."""
+        w, b = self.looks.work, 2 * s
+        return Core(w.nodes.reward[b], w.nodes.cover[b], w.nodes.state[b], self.plan.links, w.share[b], 0.0)
+
+    def _gap(self, s: int, exact: bool, branches: bool) -> float:
+        """What is left between bound and value of a sample, after a search if it is open."""
+        w = self.looks.work
+        me = w.samples[s]
+        if me["phase"] == SETTLED or not (exact or (branches and me["work"] <= me["budget"])):
+            bound, value = max(me["given_up"], -1e300 if me["phase"] == SETTLED else me["bound"]), me["value"]
+        else:
+            search = Search(self.looks, s, self.first(s))
+            bound, value = search.run(exact), search.value
+            if search.on is not None:
+                w.best[s] = search.on
+        return float(bound - value) if bound > value + me["tolerance"] else 0.0
