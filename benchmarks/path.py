@@ -4,6 +4,7 @@
     python benchmarks/path.py --steps 2 --samples 8000         # a finer grid
     python benchmarks/path.py --texts                          # from texts to a choice: tune beside GridSearchCV
     python benchmarks/path.py --sets newsgroups20 --data DIR   # real sets
+    python benchmarks/path.py --patience --sets clinc150 --data DIR  # does ending a path early miss the best C?
 
 Times are processor seconds of this process, so that a busy machine changes them little. Three ways of trying the same
 values of C on the same held-out samples:
@@ -11,6 +12,9 @@ values of C on the same held-out samples:
 * independent: a fit for each C, at the tolerance of the estimator (``GridSearchCV`` does this);
 * loose: the same at the tolerance of the search, 1e-2;
 * path: the same tolerance, each fit from the dual variables of the last (``nhsvm.model_selection.tune`` does this).
+
+With ``--patience`` whole paths are gone, and the rule by which ``tune`` ends a path is applied to their scores
+afterwards. Fits do not depend on what comes after them, so that tells what ``tune`` would have done.
 """
 
 from __future__ import annotations
@@ -19,6 +23,7 @@ import argparse
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -30,11 +35,15 @@ from sklearn.pipeline import make_pipeline
 
 from data import Problem, add_options, load_all
 from generate import text_like
-from nhsvm import NHSVM
+from nhsvm import HSVM, NHSVM, FlatSVM
 from nhsvm.datasets import make_text
-from nhsvm.model_selection import HoldOut, hold_out_split, regularization_path, tune
+from nhsvm.model_selection import HoldOut, Trial, Tuning, hold_out_split, regularization_path, tune
+from nhsvm.model_selection._walk import Walk
+from nhsvm.model_selection.result import choose
 
 SEARCH_TOL = 1e-2
+SCORINGS = ["accuracy", "hierarchical_f1"]
+PATIENCE = (1, 2, 3)
 WAYS = ("independent", "loose", "path")
 
 
@@ -92,6 +101,46 @@ def compare(problem: Problem, Cs: list[float], console: Console) -> None:
     console.print(f"best C: {', '.join(f'{way} {best[way]:g}' for way in WAYS)}\n")
 
 
+def ended(found: Tuning, scoring: str, patience: int) -> list[Trial]:
+    """The fits that ``tune`` makes with this patience, of those that it makes with none."""
+    walk = Walk(found.plan.settings[0], [])
+    for trial in found.records:
+        walk.trials.append(trial)
+        if walk.has_fallen(scoring, patience, found.n_held_out):
+            break
+    return walk.trials
+
+
+def patience(problem: Problem, Cs: list[float], splits: int, console: Console) -> None:
+    """How often, and by how much, an early end misses the best C of the whole path."""
+    console.print(str(problem))
+    table = Table("model", "split", "score", "best C, whole path", *(f"patience {n}" for n in PATIENCE))
+    n_missed, n_fits, rows = dict.fromkeys(PATIENCE, 0), dict.fromkeys(PATIENCE, 0), 0
+    for model in (NHSVM, HSVM, FlatSVM):
+        for split in range(splits):
+            estimator = model(problem.hierarchy)
+            options = {"C": Cs, "scoring": SCORINGS, "patience": None, "refit": False, "random_state": split}
+            found = tune(estimator, problem.X_train, problem.y_train, **options)
+            for scoring in SCORINGS:
+                best = choose(found.records, scoring)
+                cells, rows = [], rows + 1
+                for n in PATIENCE:
+                    trials = ended(found, scoring, n)
+                    chosen = choose(trials, scoring)
+                    lost = best.scores[scoring] - chosen.scores[scoring]
+                    n_missed[n] += chosen.C != best.C
+                    n_fits[n] += len(trials)
+                    end = f"to {trials[-1].C:g}" if len(trials) < len(Cs) else "whole"
+                    cells.append(end + (f", missed: −{lost:.4f}" if chosen.C != best.C else ""))
+                name = f"{best.C:g} ({best.scores[scoring]:.4f})"
+                table.add_row(model.__name__, f"{split}", scoring, name, *cells)
+    console.print(table)
+    for n in PATIENCE:
+        fits = f"{n_fits[n]} of {rows * len(Cs)} fits"
+        console.print(f"patience {n}: best C missed {n_missed[n]} of {rows} times; {fits}")
+    console.print()
+
+
 def from_texts(n_samples: int, Cs: list[float], console: Console) -> None:
     """A pipeline from texts: ``tune`` beside ``GridSearchCV`` on the same split, with and without its refit."""
     problem = text_like(200, 500, 50)
@@ -118,6 +167,8 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=1, help="values of C in a factor of ten")
     parser.add_argument("--range", type=float, nargs=2, default=(0.01, 100.0), metavar=("LEAST", "MOST"))
     parser.add_argument("--texts", action="store_true", help="compare whole searches from texts")
+    parser.add_argument("--patience", action="store_true", help="whether ending a path early misses the best C")
+    parser.add_argument("--splits", type=int, default=2, help="hold-out splits of --patience")
     options = parser.parse_args()
     console = Console(width=130, highlight=False)
     low, high = np.log10(options.range)
@@ -126,11 +177,13 @@ def main() -> None:
     NHSVM(small.hierarchy, tol=SEARCH_TOL).fit(small.X_train, small.y_train)  # compiles
     if options.texts:
         return from_texts(options.samples, Cs, console)
-    if "generated" in options.sets:
-        compare(text_like(options.samples, options.features, options.leaves), Cs, console)
+    made = [text_like(options.samples, options.features, options.leaves)] if "generated" in options.sets else []
     names = [name for name in options.sets if name != "generated"]
-    for problem in load_all(names, options.data, console):
-        compare(problem, Cs, console)
+    for problem in chain(made, load_all(names, options.data, console)):
+        if options.patience:
+            patience(problem, Cs, options.splits, console)
+        else:
+            compare(problem, Cs, console)
 
 
 if __name__ == "__main__":

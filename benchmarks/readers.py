@@ -4,8 +4,8 @@
     python benchmarks/readers.py --rows 100000 --repeat 5
 
 Times are seconds of processor time, the best of some runs that take turns, so that other work on the machine matters
-little; memory is the largest resident size of a process that reads the file
-once, less that of one that reads ten rows, beside the size of the result.
+little; memory is the largest resident size of a process that reads the file once, beside that of one that reads its
+first 100 lines, and the size of the result.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -97,18 +98,30 @@ def _best(calls: dict[str, Callable[[], Any]], repeat: int) -> dict[str, float]:
     return best
 
 
-def _memory(reader: str, path: Path) -> float:
-    """Largest resident megabytes of a fresh process that reads the file."""
-    code = {
-        "nhsvm": "from nhsvm.datasets import read_svmlight as read",
-        "sklearn": "from sklearn.datasets import load_svmlight_file as read",
-    }[reader]
-    # not getrusage, whose maximum a process inherits from the one that starts it
-    report = "print(next(line.split()[1] for line in open('/proc/self/status') if line.startswith('VmHWM')))"
-    done = subprocess.run(
-        [sys.executable, "-c", f"{code}\nX = read({str(path)!r})\n{report}"], capture_output=True, text=True, check=True
-    )
-    return int(done.stdout) / 1024
+# what a fresh process runs: it reads a file, and prints the bytes of the result and its own largest resident size
+_CHILD = """
+import sys
+from {module} import {function} as read
+found = read({path!r}, **{options!r})
+def size(thing):  # every string, list and array once
+    if isinstance(thing, str): return sys.getsizeof(thing)
+    if isinstance(thing, (list, tuple)): return sys.getsizeof(thing) + sum(map(size, thing))
+    if hasattr(thing, "indptr"): return thing.data.nbytes + thing.indices.nbytes + thing.indptr.nbytes
+    if hasattr(thing, "nbytes"): return thing.nbytes  # labels that are objects are shared, so their pointers alone
+    return 0
+parts = found if isinstance(found, tuple) else (found.X, found.texts, found.y)
+# not getrusage, whose maximum a process inherits from the one that starts it
+peak = next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM"))
+print(sum(map(size, parts)), peak)
+"""
+
+
+def _memory(module: str, function: str, path: Path, options: dict[str, str]) -> tuple[float, float]:
+    """Megabytes of the result, and the largest resident size, of a fresh process that reads the file."""
+    code = _CHILD.format(module=module, function=function, path=str(path), options=options)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    result, peak = done.stdout.split()
+    return int(result) / 1e6, int(peak) * 1024 / 1e6
 
 
 def compare(console: Console, files: dict[str, Path], repeat: int) -> None:
@@ -130,14 +143,33 @@ def compare(console: Console, files: dict[str, Path], repeat: int) -> None:
     console.print(table)
 
 
+def _first_lines(path: Path, n: int, target: Path) -> Path:
+    with path.open("rb") as source, target.open("wb") as file:
+        file.writelines(islice(source, n))
+    return target
+
+
 def memory(console: Console, files: dict[str, Path], folder: Path) -> None:
-    few = folder / "few.svm"
-    few.write_text("1 1:1\n" * 10)
-    X = read_svmlight(files["counts"]).X
-    result = (X.data.nbytes + X.indices.nbytes + X.indptr.nbytes + 8 * X.shape[0]) / 1e6
-    for reader in ("nhsvm", "sklearn"):
-        used = (_memory(reader, files["counts"]) - _memory(reader, few)) * 1.048576
-        console.print(f"{reader}: {used:.0f} MB to read counts.svm, whose result has {result:.0f} MB")
+    """The largest resident size of a process, beside that of one that reads the first lines, and the result's size."""
+    ours, columns = "nhsvm.datasets", {"text": "text", "path": "kind"}
+    readers: list[tuple[str, str, str, dict[str, str]]] = [
+        (ours, "read_svmlight", "counts", {}),
+        ("sklearn.datasets", "load_svmlight_file", "counts", {}),
+        (ours, "read_svmlight", "tfidf", {}),
+        ("sklearn.datasets", "load_svmlight_file", "tfidf", {}),
+        (ours, "read_lshtc", "counts", {}),
+        (ours, "read_hmc_arff", "arff", {}),
+        (ours, "read_csv", "csv", columns),
+        (ours, "read_jsonl", "jsonl", columns),
+    ]
+    table = Table("reader", "file", "result, MB", "first 100 lines, MB", "all, MB", "more, MB", "more / result")
+    for module, function, name, options in readers:
+        few = _first_lines(files[name], 100, folder / f"few{files[name].suffix}")
+        result, peak = _memory(module, function, files[name], options)
+        _, start = _memory(module, function, few, options)
+        cells = (result, start, peak, peak - start)
+        table.add_row(function, name, *(f"{cell:.0f}" for cell in cells), f"{(peak - start) / result:.2f}")
+    console.print(table)
 
 
 def others(console: Console, files: dict[str, Path], repeat: int) -> None:

@@ -40,8 +40,8 @@ def figure() -> str:
         "NHSVM": node_weights(h, "maxmin"),
     }
     return (
-        "Labels form a hierarchy. A model gives every node a weight: how much labels below it share there.\n"
-        "NHSVM's add up to 1 on the way to every label, however deep it is:\n\n"
+        "Labels form a hierarchy. A model gives every node a weight: how much the labels\n"
+        "below it share there. NHSVM's add up to 1 on the way to every label, however\ndeep it is:\n\n"
         f"{drawing_with_columns(h, columns)}\n\n(SSVM learns them.) Now on real texts:\n"
     )
 
@@ -69,28 +69,28 @@ class Comparison:
         """What there is to learn from."""
         n_train, n_test, n_modules = len(self.y), len(self.true), len(set(self.y))
         return (
-            f"{n_train:,} docstrings of numpy, scipy and scikit-learn to learn from, {n_test:,} to test with;\n"
-            f"their labels are {n_modules:,} modules, such as {self.y[n_train // 2]!r}; "
+            f"{n_train:,} docstrings of numpy, scipy and scikit-learn to learn from, {n_test:,} to test\n"
+            f"with; their labels are {n_modules:,} modules, such as {self.y[n_train // 2]!r}; "
             f"{self.X.shape[1]:,} words ({self._seconds:.0f} s)\n"
         )
 
     def run(self) -> Iterator[str]:
         """Fit all models; lines of a table, as they are done."""
         note(f"compiling, once after installation ... {self._compile():.0f} s")
-        yield f"{'model':<8} {'':<33} {'accuracy':>8} {'tree distance':>14} {'proved gap':>11} {'time':>7}"
+        yield f"{'model':<7}  {'':<32}  {'accuracy':>8}  {'distance':>8}  {'gap':>5}  {'time':>6}"
         for kind, what in _MODELS.items():
             svm, seconds = self._fitted(kind)
             found = svm.predict(self.X_test)
             distance = tree_distance(self.true.tolist(), found.tolist(), hierarchy=self.hierarchy)
             yield (
-                f"{kind.__name__:<8} {what:<33} {np.mean(found == self.true):>8.1%} {distance:>14.3f} "
-                f"{svm.gap_:>11.2%} {seconds:>5.1f} s"
+                f"{kind.__name__:<7}  {what:<32}  {np.mean(found == self.true):>8.1%}  {distance:>8.3f}  "
+                f"{svm.gap_:>5.2%}  {seconds:>4.1f} s"
             )
             self.model = make_pipeline(self.vectoriser, svm)
         yield (
-            f"\naccuracy: modules found, of {len(self.true):,}, so ± {self._error():.1%} is chance. "
-            "tree distance: steps in the hierarchy\nfrom the answer to the truth, on average. "
-            "proved gap: how far the objective can be above the optimum."
+            f"\naccuracy: modules found, of {len(self.true):,}, so ± {self._error():.1%} is chance\n"
+            "distance: steps in the hierarchy from the answer to the truth, on average\n"
+            "gap: how far the objective can be above the optimum, which is proved"
         )
 
     def _error(self) -> float:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import secrets
+import shutil
 import stat
 import sys
+import textwrap
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,6 +28,23 @@ JsonFlag = Annotated[
 def note(text: str) -> None:
     """A line on standard error, beside the result."""
     typer.echo(text, err=True)
+
+
+def broken(text: str) -> str:
+    """Lines broken between words where a terminal is too narrow for them; as they are elsewhere.
+
+    What goes on in the next line begins below the last column of the first, if there are columns.
+    """
+    if not sys.stdout.isatty():
+        return text
+    width = shutil.get_terminal_size().columns
+    return "\n".join(_broken(line, width) if len(line) > width else line for line in text.split("\n"))
+
+
+def _broken(line: str, width: int) -> str:
+    columns = [found.end() for found in re.finditer(r" {2,}", line[: width * 2 // 3])]
+    below = " " * (columns[-1] if columns else 0)
+    return textwrap.fill(line, width, subsequent_indent=below, break_long_words=False, break_on_hyphens=False)
 
 
 def print_json(result: Mapping[str, Any]) -> None:

@@ -44,7 +44,7 @@ class FitProgress:
 
     def __enter__(self) -> FitProgress:
         if not self._quiet and sys.stderr.isatty():
-            self._bar = _bar()
+            self._bar = bar()
             self._task = self._bar.add_task("training", total=1.0, gap="")
             self._bar.start()
         return self
@@ -75,16 +75,68 @@ class FitProgress:
             note(f"pass {record['iteration']}, {record['seconds']:.1f} s, gap {record['gap']:.2e}")
 
 
-def _bar() -> Any:
+class Busy:
+    """What is being done and for how long, on a terminal, while there is nothing to count; use it as a context.
+
+    Parameters
+    ----------
+    what : str
+    quiet : bool
+        Say nothing.
+    """
+
+    def __init__(self, what: str, *, quiet: bool = False) -> None:
+        self._what, self._quiet = what, quiet
+        self._bar, self._task = None, None  # type: Any, Any
+
+    def __enter__(self) -> Busy:
+        if not self._quiet and sys.stderr.isatty():
+            from rich.console import Console
+            from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+            columns = [SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn()]
+            self._bar = Progress(*columns, console=Console(stderr=True), transient=True)
+            self._task = self._bar.add_task(self._what, total=None)
+            self._bar.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def __call__(self, what: str) -> None:
+        """Say something else from now on."""
+        if self._bar is not None:
+            self._bar.update(self._task, description=what)
+
+
+_BESIDE = 38  # columns of a bar's description, of the shortest bar, of the times and of the blanks between them
+
+
+def fitting(text: str, width: int) -> str:
+    """As much of a text as a terminal has room for beside a bar.
+
+    Examples
+    --------
+    >>> fitting("3/6  weights=maxmin  C=10", 60)
+    '3/6  weights=maxmin  …'
+    """
+    room = max(1, width - _BESIDE)
+    return text if len(text) <= room else text[: room - 1] + "…"
+
+
+def bar() -> Any:
+    """A bar with a text, the time gone and the time left; a narrow terminal has a shorter bar."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.table import Column
 
     columns = [
         TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.fields[gap]}"),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
+        BarColumn(table_column=Column(min_width=8)),
+        TextColumn("{task.fields[gap]}", markup=False),
+        TimeElapsedColumn(table_column=Column(min_width=7, no_wrap=True)),
+        TextColumn("left", table_column=Column(min_width=4, no_wrap=True)),
+        TimeRemainingColumn(table_column=Column(min_width=7, no_wrap=True)),
     ]
     return Progress(*columns, console=Console(stderr=True), transient=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nhsvm.cli._output import check_writable, note, readable_bytes
+from nhsvm.cli._output import broken, check_writable, note, readable_bytes
 from nhsvm.errors import OptionError
 
 if TYPE_CHECKING:
@@ -36,13 +36,13 @@ def demo(
         check_writable(report, "--report")
     from nhsvm.cli._demo import Comparison, figure
 
-    typer.echo(figure())
+    typer.echo(broken(figure()))
     comparison = Comparison()
-    typer.echo(comparison.describe_data())
+    typer.echo(broken(comparison.describe_data()))
     for line in comparison.run():
-        typer.echo(line)
+        typer.echo(broken(line))
     for sentence in _sentences(text):
-        typer.echo(comparison.classify(sentence))
+        typer.echo(broken(comparison.classify(sentence)))
     if not no_report:
         _write(comparison, report)
 

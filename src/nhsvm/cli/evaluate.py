@@ -12,7 +12,8 @@ import typer
 from nhsvm.cli._config import ConfigFile
 from nhsvm.cli._inputs import DataFile, LabelOptions, SampleOptions, takes
 from nhsvm.cli._models import LoadedModel, ModelFile, inputs_of, load_model, read_for
-from nhsvm.cli._output import JsonFlag, check_writable, needs, note, print_json, writing
+from nhsvm.cli._output import JsonFlag, broken, check_writable, needs, note, print_json, writing
+from nhsvm.cli._progress import Busy
 from nhsvm.errors import DataError, OptionError
 
 if TYPE_CHECKING:
@@ -54,22 +55,24 @@ def evaluate(
     _check_report(report, title)
     loaded = load_model(model)
     wanted = _wanted(metrics, loaded)
-    dataset = read_for(loaded, data, samples, labels, extra=[] if id_column is None else [id_column])
+    with Busy(f"reading {data}", quiet=json):
+        dataset = read_for(loaded, data, samples, labels, extra=[] if id_column is None else [id_column])
     if dataset.y is None:
         raise DataError(f"{data}: no labels to compare with; say where they are, as with --label COLUMN")
     if dataset.skipped.count:
         note(str(dataset.skipped))
     from nhsvm.report import evaluate as evaluated
 
-    found = evaluated(
-        loaded.model,
-        inputs_of(loaded, dataset),
-        dataset.y,
-        hierarchy=None if labels.hierarchy is None else dataset.hierarchy,
-        texts=dataset.texts,
-        ids=None if id_column is None else dataset.extra[id_column],
-        confusions=max(confusions, 0 if report is None else 50),
-    )
+    with Busy("predicting and counting", quiet=json):
+        found = evaluated(
+            loaded.model,
+            inputs_of(loaded, dataset),
+            dataset.y,
+            hierarchy=None if labels.hierarchy is None else dataset.hierarchy,
+            texts=dataset.texts,
+            ids=None if id_column is None else dataset.extra[id_column],
+            confusions=max(confusions, 0 if report is None else 50),
+        )
     if report is not None:
         from nhsvm.report import write_report
 
@@ -116,9 +119,9 @@ def _show(found: Evaluation, wanted: Sequence[str], branches: int, confusions: i
     from nhsvm.report._measures import MEASURES
     from nhsvm.report._summary import measure, number, percent, sentences
 
-    typer.echo(" ".join(sentences(found)))
+    typer.echo(broken(" ".join(sentences(found))))
     for line in found.notes:
-        typer.echo(f"Note: {line}")
+        typer.echo(broken(f"Note: {line}"))
     values = [(n, measure(n, found.metrics[n]), MEASURES[n].meaning) for n in wanted if n in found.metrics]
     _table("Measures", ("measure", "value", "meaning"), values, texts=(0, 2))
     rows: list[Sequence[str]] = [

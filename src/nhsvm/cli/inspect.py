@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from nhsvm.cli._output import JsonFlag, print_json
+from nhsvm.cli._output import JsonFlag, broken, print_json
 from nhsvm.errors import OptionError
 
 
@@ -15,7 +15,9 @@ def inspect(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Model file, or hierarchy: LSHTC, TSV, CSV or JSON.")],
     weights: Annotated[str | None, typer.Option(help="Scheme of weights of a hierarchy; maxmin if not said.")] = None,
     features: Annotated[int, typer.Option(min=0, help="Strongest features to show for every node of a model.")] = 5,
-    node: Annotated[list[str] | None, typer.Option(help="Show this node only; may be repeated.")] = None,
+    node: Annotated[
+        list[str] | None, typer.Option(metavar="NODE", help="Show this node only; may be repeated.")
+    ] = None,
     max_nodes: Annotated[int, typer.Option(min=1, help="Nodes to show at the most.")] = 40,
     json: JsonFlag = False,
 ) -> None:
@@ -38,7 +40,7 @@ def inspect(
     if json:
         print_json({key: value for key, value in result.items() if key != "drawing"})
     else:
-        typer.echo(show(result))
+        typer.echo(broken(show(result)))
 
 
 def is_model(file: Path) -> bool:

@@ -24,6 +24,7 @@ from nhsvm.cli._models import (
 )
 from nhsvm.cli._options import option
 from nhsvm.cli._output import JsonFlag, check_distinct, check_writable, note, print_json
+from nhsvm.cli._progress import Busy
 from nhsvm.cli._writers import OutputFormat, output_format, table_writer
 from nhsvm.errors import DataError, OptionError
 
@@ -58,7 +59,7 @@ def predict(
     options: AnswerOptions,
     *,
     config: ConfigFile = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No closing line.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no closing line.")] = False,
     json: JsonFlag = False,
 ) -> None:
     """Label the samples of a data file with a model.
@@ -83,10 +84,12 @@ def predict(
     width = None if options.top_k is None else min(options.top_k, len(loaded.svm.classes_))
     joined_by = loaded.note.get("label_separator", ";")
     start, n_samples = perf_counter(), 0
-    with table_writer(options.output, options.to, joined_by=joined_by, width=width) as writer:
+    busy = Busy(f"reading {data}", quiet=quiet or options.output == "-")  # rows on a terminal are progress enough
+    with busy, table_writer(options.output, options.to, joined_by=joined_by, width=width) as writer:
         for part in source:
             n_samples += part.n_samples
             writer.write(_beside(part, answers.columns(inputs_of(loaded, part)), options))
+            busy(f"{n_samples:,} samples labelled")
         if not n_samples:
             raise DataError(f"no sample has {' and '.join(samples.where or ())}")
     _close(n_samples, perf_counter() - start, source.skipped, options.output, quiet=quiet, json=json)

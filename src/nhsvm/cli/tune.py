@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from nhsvm.cli._blocks_steps import refuse_made
 from nhsvm.cli._config import ConfigFile
 from nhsvm.cli._estimators import ModelOptions, make_estimator
 from nhsvm.cli._features import FeatureOptions, make_steps
-from nhsvm.cli._inputs import DataFile, LabelOptions, SampleOptions, read_data, takes
+from nhsvm.cli._inputs import DataFile, FileFormat, LabelOptions, SampleOptions, format_of, read_data, takes
 from nhsvm.cli._models import note_of
 from nhsvm.cli._output import (
     JsonFlag,
+    broken,
     check_model_path,
     check_writable,
     needs,
@@ -25,6 +27,7 @@ from nhsvm.cli._output import (
     readable_bytes,
     writing,
 )
+from nhsvm.cli._progress import Busy, bar, fitting
 from nhsvm.cli._tune_options import FixedOptions, TriedOptions, grid_of, seconds_of
 from nhsvm.errors import DataError, OptionError
 
@@ -48,6 +51,7 @@ def tune(
     metric: Annotated[
         list[str] | None,
         typer.Option(
+            metavar="NAME",
             show_default="accuracy",
             help="Score on held-out samples, such as hierarchical_f1; repeated, the first decides.",
         ),
@@ -91,7 +95,10 @@ def tune(
     _check_files(output, table, plot)
     fixed_options = ModelOptions(**vars(fixed))
     make_estimator(fixed_options, None)
-    dataset = read_data(data, samples, labels)
+    with Busy(f"reading {data}", quiet=quiet):
+        dataset = read_data(data, samples, labels)
+    if format_of(data, samples) is FileFormat.blocks:
+        refuse_made(data)
     if dataset.skipped.count:
         note(str(dataset.skipped))
     if validation is not None:
@@ -103,7 +110,9 @@ def tune(
     if json:
         print_json(_result(found, output))
     else:
-        typer.echo(f"{found}\nmodel: {output}, {readable_bytes(output.stat().st_size)}")
+        table_of_fits, _, summary = str(found).partition("\n\n")
+        typer.echo(f"{table_of_fits}\n\n{broken(summary)}")
+        typer.echo(f"model: {output}, {readable_bytes(output.stat().st_size)}")
     if found.interrupted:
         note(f"interrupted: {output} has the best model of those that had been tried")
         raise typer.Exit(130)
@@ -151,7 +160,7 @@ def _search(model: Any, dataset: Dataset, options: dict[str, Any], *, quiet: boo
         raise typer.Exit(130) from None
     if found.interrupted:
         note("interrupted: now learning from all samples with the best so far (Ctrl-C again ends that too)")
-    with warnings.catch_warnings(record=True) as caught:
+    with warnings.catch_warnings(record=True) as caught, Busy("learning from all samples with the best", quiet=quiet):
         warnings.simplefilter("always", ConvergenceWarning)
         found = refit_best(found, model, X, y)
     for warning in caught:
@@ -224,9 +233,7 @@ class _Progress:
 
     def __enter__(self) -> _Progress:
         if not self._quiet and sys.stderr.isatty():
-            from nhsvm.cli._progress import _bar
-
-            self._bar = _bar()
+            self._bar = bar()
             self._task = self._bar.add_task("trying", total=None, gap="")
             self._bar.start()
         return self
@@ -238,6 +245,7 @@ class _Progress:
     def __call__(self, trial: Trial, made: int, planned: int) -> None:
         text = f"{made}/{planned}  {trial.line(next(iter(trial.scores)))}"
         if self._bar is not None:
-            self._bar.update(self._task, completed=made, total=planned, gap=text)
+            shown = fitting(text, self._bar.console.width)
+            self._bar.update(self._task, completed=made, total=planned, gap=shown)
         elif not self._quiet:
             note(text)

@@ -19,8 +19,9 @@ def regularization_path(
 ) -> Iterator[tuple[float, Any]]:
     """Fitted models along a path of C, from the smallest to the largest.
 
-    Much cheaper than as many fits: each starts from the dual variables of the one before, and a pipeline's other steps
-    are fitted once. Every model has the accuracy of a fit of its own, since that is proved by its gap.
+    Cheaper than as many fits, and the more so the closer the values are: each starts from the dual variables of the one
+    before, and a pipeline's other steps are fitted once. Every model has the accuracy of a fit of its own, since that
+    is proved by its gap.
 
     Parameters
     ----------
