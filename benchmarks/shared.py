@@ -18,11 +18,11 @@ from typing import Any
 
 import numpy as np
 from rich.console import Console
-from scipy.stats import binomtest
 from sklearn.exceptions import ConvergenceWarning
 
 from data import Problem, add_options, load_all, stratified_split
 from nhsvm import HSVM, NHSVM, SSVM, FlatSVM
+from nhsvm.reproduce._compare import mcnemar
 
 GRID = (0.01, 0.1, 1.0, 10.0)
 MODELS: dict[str, tuple[type, dict[str, Any]]] = {
@@ -50,12 +50,6 @@ def timed(problem: Problem, cls: type, **options: Any) -> tuple[float, Any]:
     began = perf_counter()
     model = cls(problem.hierarchy, **options).fit(problem.X_train, problem.y_train)
     return perf_counter() - began, model
-
-
-def mcnemar(right: Any, other: Any) -> float:
-    """The p-value of two models' right answers."""
-    better, worse = int((right & ~other).sum()), int((other & ~right).sum())
-    return float(binomtest(better, better + worse).pvalue) if better + worse else 1.0
 
 
 def accuracies(problem: Problem, options: argparse.Namespace) -> tuple[list[str], float]:

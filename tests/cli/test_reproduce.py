@@ -3,6 +3,7 @@
 import pytest
 
 from cli.running import nhsvm
+from reproduce import sets
 
 
 @pytest.mark.parametrize(
@@ -51,3 +52,45 @@ def test_a_file_in_place_of_the_folder(tmp_path):
 
 def test_no_such_table():
     assert nhsvm("reproduce", "table9").code == 2
+
+
+def test_benchmarks(tmp_path):
+    sets.text_set(tmp_path / "data" / "clinc150", sets=False)
+    run = ["reproduce", "benchmarks", "--data", tmp_path / "data", "--out", tmp_path]
+    done = nhsvm(*run)
+    assert done.code == 0, done.err
+    assert "clinc150: NHSVM chosen" in done.err
+    page = (tmp_path / "results" / "benchmarks.md").read_text(encoding="utf-8")
+    assert "    nhsvm reproduce benchmarks --data DIR --sets clinc150 --seed 0" in page
+    assert "- `newsgroups20`: newsgroups20/docs.jsonl, newsgroups20/hierarchy.tsv" in page
+    assert (tmp_path / "images" / "benchmarks.png").read_bytes().startswith(b"\x89PNG")
+    again = nhsvm(*run, "--sets", " clinc150")
+    assert "clinc150: done before" in again.err
+    assert again.lines == done.lines
+    stored = tmp_path / "results" / "benchmarks.json"
+    assert nhsvm("reproduce", "benchmarks", "--from", stored, "--out", tmp_path / "b").code == 0
+    assert (tmp_path / "b" / "results" / "benchmarks.md").read_text(encoding="utf-8") == page
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ([], "give --data DIR to run, or --from FILE"),
+        (["--data", ".", "--from", "x.json"], "give --data DIR to run, or --from FILE"),
+        (["--from", "nothing.json"], "there is no such file"),
+        (["--data", "nothing"], "nothing is no folder"),
+        (["--data", ".", "--sets", "clinc"], "there is no set 'clinc'"),
+        (["--data", ".", "--sets", ""], "there is no set ''"),
+        (["--data", ".", "--seed", -1], "--seed must be at least 0"),
+    ],
+)
+def test_bad_options_of_benchmarks(options, message, tmp_path):
+    assert message in nhsvm("reproduce", "benchmarks", *options, "--out", tmp_path / "new").message
+    assert not (tmp_path / "new").exists()
+
+
+def test_benchmarks_of_an_empty_folder(tmp_path):
+    (tmp_path / "data").mkdir()
+    done = nhsvm("reproduce", "benchmarks", "--data", tmp_path / "data", "--out", tmp_path / "new")
+    assert "lacks all sets; looked for ipc: " in done.message
+    assert not (tmp_path / "new").exists()

@@ -18,6 +18,10 @@ reproduce = typer.Typer(
 
 Out = Annotated[Path, typer.Option(metavar="DIR", help="Pages go to DIR/results, pictures to DIR/images.")]
 Seed = Annotated[int, typer.Option(help="Of the random numbers.")]
+Stored = Annotated[
+    Path | None,
+    typer.Option("--from", metavar="FILE", show_default=False, help="Write the page of these results; run nothing."),
+]
 
 
 def _check(out: Path, seed: int = 0) -> None:
@@ -28,6 +32,11 @@ def _check(out: Path, seed: int = 0) -> None:
     from nhsvm.reproduce._page import check_out
 
     check_out(out)
+
+
+def _check_stored(stored: Path | None) -> None:
+    if stored is not None and not stored.is_file():
+        raise DataError(f"--from {stored}: there is no such file")
 
 
 def _say(files: list[Path]) -> None:
@@ -43,12 +52,7 @@ def synthetic(
     out: Out = Path("docs"),
     quick: Annotated[bool, typer.Option("--quick", help="Small data, to see that it works.")] = False,
     compare_sizes: Annotated[bool, typer.Option("--compare-sizes", help="Also other sizes of the data.")] = False,
-    stored: Annotated[
-        Path | None,
-        typer.Option(
-            "--from", metavar="FILE", show_default=False, help="Write the page of these results; run nothing."
-        ),
-    ] = None,
+    stored: Stored = None,
 ) -> None:
     """Table 3: flat SVM, HSVM, NHSVM and SSVM on the paper's two synthetic sets.
 
@@ -59,8 +63,7 @@ def synthetic(
         raise OptionError(f"--repeats must be at least 2 for a standard deviation, not {repeats}")
     if jobs < 1:
         raise OptionError(f"--jobs must be at least 1, not {jobs}")
-    if stored is not None and not stored.is_file():
-        raise DataError(f"--from {stored}: there is no such file")
+    _check_stored(stored)
     from time import perf_counter
 
     from nhsvm.reproduce import _synthetic_page
@@ -75,6 +78,51 @@ def synthetic(
             progress=lambda done, planned: note(f"{done}/{planned} data sets, {perf_counter() - began:.0f} s"),
         )  # fmt: skip
     _say(_synthetic_page.write(results, out))
+
+
+@reproduce.command()
+def benchmarks(
+    data: Annotated[
+        Path | None, typer.Option(metavar="DIR", show_default=False, help="Folder with a folder for every set.")
+    ] = None,
+    sets: Annotated[
+        str | None, typer.Option(metavar="A,B", show_default=False, help="Which sets; by default all that are there.")
+    ] = None,
+    seed: Seed = 0,
+    out: Out = Path("docs"),
+    stored: Stored = None,
+) -> None:
+    """Table 4: flat SVM, HSVM, NHSVM and SSVM on real sets, and on the paper's own where their files are.
+
+    Sets that results/benchmarks.json below --out has are not run again.
+
+    Example: nhsvm reproduce benchmarks --data data --sets clinc150,reuters21578
+    """
+    _check(out, seed)
+    if (data is None) == (stored is None):
+        raise OptionError("give --data DIR to run, or --from FILE to write the page of stored results")
+    _check_stored(stored)
+    from time import perf_counter
+
+    from nhsvm.reproduce import _benchmarks_page as page
+    from nhsvm.reproduce.benchmarks import Results, run
+
+    if data is None:
+        assert stored is not None
+        _say(page.write(Results.from_json(stored.read_text(encoding="utf-8")), out))
+        return
+    page.stored(out)  # an error in it comes before any work
+    began = perf_counter()
+    names = None if sets is None else [name.strip() for name in sets.split(",")]
+
+    def tell(text: str) -> None:
+        note(f"{perf_counter() - began:.0f} s {text}")
+
+    found = run(data, names, seed, done=lambda: page.stored(out), note=tell)
+    files = []
+    for name, result in found:
+        files = page.write(page.stored(out).with_set(name, result), out)  # another run may have added sets
+    _say(files or page.write(page.stored(out), out))
 
 
 @reproduce.command()

@@ -15,12 +15,14 @@ if TYPE_CHECKING:
     from nhsvm.datasets.delimited import read_csv
     from nhsvm.datasets.docstrings import load_docstrings
     from nhsvm.datasets.hmc_arff import read_hmc_arff
+    from nhsvm.datasets.ilsvrc import read_ilsvrc2010
     from nhsvm.datasets.jsonl import read_jsonl
     from nhsvm.datasets.lshtc import read_lshtc
     from nhsvm.datasets.parquet import read_parquet
     from nhsvm.datasets.svmlight import read_svmlight
     from nhsvm.datasets.synthetic import make_balanced, make_unbalanced
     from nhsvm.datasets.text import make_text
+    from nhsvm.datasets.wipo_alpha import read_wipo_alpha
 
 __all__ = [
     "Chunks",
@@ -33,10 +35,12 @@ __all__ = [
     "read_chunks",
     "read_csv",
     "read_hmc_arff",
+    "read_ilsvrc2010",
     "read_jsonl",
     "read_lshtc",
     "read_parquet",
     "read_svmlight",
+    "read_wipo_alpha",
 ]
 
 # public name -> file, imported on first use; no file has the name of a function, since it would hide it
@@ -51,10 +55,12 @@ _HOME = {
     "read_chunks": "chunks",
     "read_csv": "delimited",
     "read_hmc_arff": "hmc_arff",
+    "read_ilsvrc2010": "ilsvrc",
     "read_jsonl": "jsonl",
     "read_lshtc": "lshtc",
     "read_parquet": "parquet",
     "read_svmlight": "svmlight",
+    "read_wipo_alpha": "wipo_alpha",
 }
 
 
