@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from nhsvm.estimators import HSVM, NHSVM, SSVM, FlatSVM, estimate_memory
+    from nhsvm.estimators import HRSVM, HSVM, NHSVM, SSVM, FlatSVM, estimate_memory
     from nhsvm.explanation import explain
     from nhsvm.hierarchy import Hierarchy
     from nhsvm.persistence import load, save
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0.dev0"
 __all__ = [
+    "HRSVM",
     "HSVM",
     "NHSVM",
     "SSVM",
@@ -27,6 +28,7 @@ __all__ = [
 
 _HOME = {
     "FlatSVM": "nhsvm.estimators",
+    "HRSVM": "nhsvm.estimators",
     "HSVM": "nhsvm.estimators",
     "Hierarchy": "nhsvm.hierarchy",
     "NHSVM": "nhsvm.estimators",

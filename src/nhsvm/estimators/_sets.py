@@ -141,8 +141,8 @@ class Sets:
         offsets: FloatArray = getattr(self, "offsets_", 0.0) + on_leaves(self.hierarchy_.graph, self._sets.leaf_offset)
         return offsets
 
-    def _inference(self) -> Inference:
-        return Inference(self.hierarchy_, self._columns.nodes, self._sets.allow_empty)
+    def _inference(self, *, exact: bool = True) -> Inference:
+        return Inference(self.hierarchy_, self._columns.nodes, self._sets.allow_empty, exact=exact)
 
     def _found(self, X: Any) -> tuple[PtrArray, IntArray]:
         """Leaves of the best label set of every sample, as lists in CSR form."""

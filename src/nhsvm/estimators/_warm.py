@@ -49,7 +49,7 @@ def _truth(problem: Any) -> tuple[Any, ...]:
     """What dual variables are about."""
     if hasattr(problem, "leaves"):
         return (problem.leaves,)
-    return (*problem.truth, problem.columns.nodes, problem.oracle.allow_empty)
+    return (type(problem).__name__, *problem.truth, problem.columns.nodes, problem.oracle.allow_empty)
 
 
 def _same(one: tuple[Any, ...], other: tuple[Any, ...]) -> bool:

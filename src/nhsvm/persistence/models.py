@@ -21,6 +21,7 @@ from nhsvm.persistence.values import Decoder, Encoder, NotStorable, group
 
 ESTIMATORS = {
     "FlatSVM": "nhsvm.estimators",
+    "HRSVM": "nhsvm.estimators",
     "HSVM": "nhsvm.estimators",
     "NHSVM": "nhsvm.estimators",
     "SSVM": "nhsvm.estimators",
