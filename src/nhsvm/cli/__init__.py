@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
+from inspect import cleandoc
 
 import typer
 
 from nhsvm import __version__
 from nhsvm.errors import NHSVMError
 
-COMMANDS = ("train", "tune", "predict", "evaluate", "inspect", "reproduce", "demo")
+COMMANDS = ("train", "tune", "predict", "evaluate", "inspect", "convert", "reproduce", "demo")
 """Names of commands; ``nhsvm train`` is ``train`` in ``cli/train.py``."""
 
 app = typer.Typer(
@@ -24,12 +25,19 @@ app = typer.Typer(
     help="Classify into label hierarchies.",
     epilog="Every command has an example in its --help. Completion of options: nhsvm --install-completion",
 )
+
+
+def _flowing(text: str) -> str:
+    """A docstring whose paragraphs are a line each, so that a terminal of any width can break them."""
+    return "\n\n".join(" ".join(part.split()) for part in cleandoc(text).split("\n\n"))
+
+
 for _name in COMMANDS:
     _command = getattr(import_module(f"nhsvm.cli.{_name}"), _name)
     if isinstance(_command, typer.Typer):  # commands of its own
         app.add_typer(_command, name=_name)
     else:
-        app.command(_name)(_command)
+        app.command(_name, help=_flowing(_command.__doc__))(_command)
 
 
 def _show_version(asked: bool) -> None:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 _FEW = 1000  # texts; from so many on, terms that come once are left out by default
 _NGRAMS = (1, 2)
 _HASHED = 2**20
+_OF_TEXTS = ("vectorizer", "ngrams", "analyzer", "min_df", "max_df", "max_features", "stop_words")
 
 
 class Vectorizer(StrEnum):
@@ -82,11 +83,16 @@ def make_steps(options: FeatureOptions, dataset: Dataset) -> list[tuple[str, Any
     """Transformers, unfitted, by name."""
     if dataset.texts is not None and dataset.X is not None:
         raise OptionError("give either --text or --features: a model has one of them")
-    if dataset.texts is not None:
+    refuse_others(options, texts=dataset.texts is not None)
+    return number_steps(options) if dataset.texts is None else text_steps(options, len(dataset.texts))
+
+
+def refuse_others(options: FeatureOptions, *, texts: bool) -> None:
+    """An error for options that are for texts, or for numbers, where samples are the other."""
+    if texts:
         _refuse(options, ("transform", "missing"), "features that are numbers, and these are texts")
-        return _text_steps(options, len(dataset.texts))
-    _refuse(options, ("vectorizer", "ngrams", "analyzer", "min_df", "max_df", "max_features", "stop_words"), "texts")
-    return _number_steps(options)
+    else:
+        _refuse(options, _OF_TEXTS, "texts")
 
 
 def _refuse(options: FeatureOptions, names: tuple[str, ...], what: str) -> None:
@@ -95,7 +101,8 @@ def _refuse(options: FeatureOptions, names: tuple[str, ...], what: str) -> None:
         raise OptionError(f"--{name.replace('_', '-')} is for {what}")
 
 
-def _text_steps(options: FeatureOptions, n_texts: int) -> list[tuple[str, Any]]:
+def text_steps(options: FeatureOptions, n_texts: int) -> list[tuple[str, Any]]:
+    """Transformers of texts, unfitted."""
     import numpy as np
     from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfVectorizer
     from sklearn.preprocessing import Normalizer
@@ -128,7 +135,8 @@ def _text_steps(options: FeatureOptions, n_texts: int) -> list[tuple[str, Any]]:
     return [("count", CountVectorizer(**counting)), ("bm25", BM25Transformer()), ("norm", Normalizer())]
 
 
-def _number_steps(options: FeatureOptions) -> list[tuple[str, Any]]:
+def number_steps(options: FeatureOptions) -> list[tuple[str, Any]]:
+    """Transformers of numbers, unfitted."""
     from sklearn.feature_extraction.text import TfidfTransformer
     from sklearn.impute import SimpleImputer
     from sklearn.preprocessing import MaxAbsScaler, Normalizer, StandardScaler
@@ -155,7 +163,8 @@ def fitted(steps: list[tuple[str, Any]], dataset: Dataset) -> Any:
     import numpy as np
 
     X: Any = dataset.X if dataset.texts is None else dataset.texts
-    if isinstance(X, np.ndarray) and "missing" not in dict(steps) and np.isnan(X).any():
+    has_gaps = isinstance(X, np.ndarray) and np.isnan(X.min(initial=0.0))  # which takes no memory
+    if has_gaps and "missing" not in dict(steps):
         row, column = np.argwhere(np.isnan(X))[0]
         name = column if dataset.feature_names is None else dataset.feature_names[column]
         raise DataError(f"sample {row + 1} has no value (NaN) of {name}; say --missing mean, or --missing zero")

@@ -48,6 +48,7 @@ _BY_ENDING = {
     ".jsonl": FileFormat.jsonl,
     ".ndjson": FileFormat.jsonl,
     ".parquet": FileFormat.parquet,
+    ".blocks": FileFormat.blocks,
 }
 
 
@@ -112,6 +113,8 @@ def reader_of(
     """The reader in :mod:`nhsvm.datasets` of a file, and its options; see :func:`read_data`."""
     from nhsvm import datasets
 
+    if kind is FileFormat.blocks:
+        return datasets.open_blocks, _blocks_options(samples, labels, like, hierarchy, extra)
     options: dict[str, Any] = {"on_error": "skip" if samples.on_error is OnError.skip else "raise", "like": like}
     if kind.is_table:
         options |= _table_options(kind, samples, labels, hierarchy, extra)
@@ -223,6 +226,24 @@ def _arff_options(samples: SampleOptions, labels: LabelOptions | None) -> dict[s
     # samples without labels are fine where labels are not asked for
     options: dict[str, Any] = {"multilabel": True if labels is None else labels.multilabel}
     return options | ({} if samples.encoding is None else {"encoding": samples.encoding})
+
+
+def _blocks_options(
+    samples: SampleOptions,
+    labels: LabelOptions | None,
+    like: Dataset | None,
+    hierarchy: Hierarchy | None,
+    extra: Sequence[str] | str,
+) -> dict[str, Any]:
+    _refuse_columns(FileFormat.blocks, samples, labels, extra)
+    if samples.ignore_feature is not None or samples.any_order is not None:
+        raise OptionError("--ignore-feature and --any-order are for files of numbered features: give them to convert")
+    if labels is None:
+        return {"labelled": False, "like": like}
+    if labels.label_type is not None:
+        raise OptionError("blocks know what their labels are: give --label-type to convert")
+    options = _common_labels(labels, hierarchy, None)
+    return {name: options[name] for name in ("hierarchy", "drop_root", "multilabel")} | {"like": like}
 
 
 def _refuse_columns(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from nhsvm.cli._blocks_steps import refuse_made
 from nhsvm.cli._inputs import FileFormat, LabelOptions, LabelType, SampleOptions, format_of, read_data
 from nhsvm.errors import DataError, FileFormatError, NHSVMError, OptionError
 
@@ -78,9 +79,11 @@ def load_model(file: Path) -> LoadedModel:
 
 def note_of(file: str, samples: SampleOptions, labels: LabelOptions, dataset: Dataset) -> dict[str, Any]:
     """What a model should know of the data it was trained on, to read others in the same way."""
-    import numpy as np
-
     kind = format_of(file, samples)
+    if kind is FileFormat.blocks:
+        from nhsvm.datasets.blocks import read_note
+
+        return _with_features(read_note(file), kind, dataset)  # how the file that they were made of is read
     note: dict[str, Any] = {key: getattr(samples, key) for key in _SAMPLE_KEYS}
     note |= {key: getattr(labels, key) for key in _LABEL_KEYS}
     if kind is FileFormat.jsonl and not samples.text and not samples.features:
@@ -92,10 +95,17 @@ def note_of(file: str, samples: SampleOptions, labels: LabelOptions, dataset: Da
         note["label_type"] = "str"
     if kind is FileFormat.arff:
         note["separator"] = "/"  # of paths in labels
+    return _with_features(note, kind, dataset)
+
+
+def _with_features(note: dict[str, Any], kind: FileFormat, dataset: Dataset) -> dict[str, Any]:
+    """The same with what features are called."""
+    import numpy as np
+
     names: Any = dataset.feature_names
     if isinstance(names, range):
         note["first_feature"], note["n_features"] = names.start, len(names)
-    elif names is not None and kind.is_numbered:
+    elif names is not None and (kind.is_numbered or np.asarray(names).dtype.kind == "i"):
         note["feature_numbers"] = np.asarray(names)
     elif names is not None:
         note["feature_names"] = [str(name) for name in names]
@@ -105,6 +115,8 @@ def note_of(file: str, samples: SampleOptions, labels: LabelOptions, dataset: Da
 def completed(loaded: LoadedModel, file: str, samples: SampleOptions) -> SampleOptions:
     """The options that were given, and for the others those of the training data, as far as the format has them."""
     kind, note = format_of(file, samples), loaded.note
+    if kind is FileFormat.blocks:
+        refuse_made(file)
     keys: Sequence[str] = ()
     if kind.is_table and not samples.text and not samples.features:
         keys = ("text", "features")
@@ -135,9 +147,11 @@ def like_of(loaded: LoadedModel, kind: FileFormat) -> Dataset | None:
     """A stand-in for the training set, so that numbered features become the right columns."""
     from nhsvm.datasets import Dataset
 
-    if not kind.is_numbered:
-        return None
     note = loaded.note
+    if kind is FileFormat.blocks and not {"feature_numbers", "first_feature"} & note.keys():
+        return None
+    if not kind.is_numbered and kind is not FileFormat.blocks:
+        return None
     if "feature_numbers" in note:
         return Dataset(None, None, feature_names=note["feature_numbers"])
     first = note.get("first_feature")

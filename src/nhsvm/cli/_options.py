@@ -21,6 +21,7 @@ class FileFormat(StrEnum):
     tsv = "tsv"
     jsonl = "jsonl"
     parquet = "parquet"
+    blocks = "blocks"
 
     @property
     def is_table(self) -> bool:
@@ -67,7 +68,9 @@ class SampleOptions:
 
     format: Annotated[
         FileFormat | None,
-        _sample(metavar="NAME", help="svmlight, lshtc, arff, csv, tsv, jsonl, parquet.", default="by the ending"),
+        _sample(
+            metavar="NAME", help="svmlight, lshtc, arff, csv, tsv, jsonl, parquet, blocks.", default="by the ending"
+        ),
     ] = None
     text: Annotated[
         list[str] | None,

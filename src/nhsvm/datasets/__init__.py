@@ -10,7 +10,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from nhsvm.datasets._blocks_make import convert_to_blocks, write_blocks
     from nhsvm.datasets._dataset import Dataset, Skipped
+    from nhsvm.datasets.blocks import iter_blocks, open_blocks
     from nhsvm.datasets.chunks import Chunks, read_chunks
     from nhsvm.datasets.delimited import read_csv
     from nhsvm.datasets.docstrings import load_docstrings
@@ -28,10 +30,13 @@ __all__ = [
     "Chunks",
     "Dataset",
     "Skipped",
+    "convert_to_blocks",
+    "iter_blocks",
     "load_docstrings",
     "make_balanced",
     "make_text",
     "make_unbalanced",
+    "open_blocks",
     "read_chunks",
     "read_csv",
     "read_hmc_arff",
@@ -41,6 +46,7 @@ __all__ = [
     "read_parquet",
     "read_svmlight",
     "read_wipo_alpha",
+    "write_blocks",
 ]
 
 # public name -> file, imported on first use; no file has the name of a function, since it would hide it
@@ -48,10 +54,13 @@ _HOME = {
     "Chunks": "chunks",
     "Dataset": "_dataset",
     "Skipped": "_dataset",
+    "convert_to_blocks": "_blocks_make",
+    "iter_blocks": "blocks",
     "load_docstrings": "docstrings",
     "make_balanced": "synthetic",
     "make_text": "text",
     "make_unbalanced": "synthetic",
+    "open_blocks": "blocks",
     "read_chunks": "chunks",
     "read_csv": "delimited",
     "read_hmc_arff": "hmc_arff",
@@ -61,6 +70,7 @@ _HOME = {
     "read_parquet": "parquet",
     "read_svmlight": "svmlight",
     "read_wipo_alpha": "wipo_alpha",
+    "write_blocks": "_blocks_make",
 }
 
 

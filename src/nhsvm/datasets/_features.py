@@ -64,7 +64,7 @@ def as_matrix(rows: SparseRows, ids: Ids) -> sp.csr_matrix:
             indices -= np.int32(ids.start)
         inside = None if not len(indices) or _within(indices, len(ids)) else (indices >= 0) & (indices < len(ids))
     else:
-        inside = _renumber(indices, ids)
+        inside = renumber(indices, ids)
     if inside is not None:
         indptr = np.concatenate([[0], np.cumsum(inside)])[indptr]
         indices, data = indices[inside], data[inside]
@@ -84,7 +84,7 @@ def _parts(indices: npt.NDArray[np.int32]) -> Iterator[npt.NDArray[np.int32]]:
     return (indices[start : start + _PART] for start in range(0, len(indices), _PART))
 
 
-def _renumber(indices: npt.NDArray[np.int32], ids: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_] | None:
+def renumber(indices: npt.NDArray[np.int32], ids: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_] | None:
     """Replace numbers by columns, in place; which of them have one, or None for all."""
     top = int(ids[-1]) if len(ids) else -1
     if top <= 8 * len(indices) + 1_000_000:

@@ -80,14 +80,14 @@ def iter_rows(
     new_labels : function
         Of whether rows have labels: None, and when the first are read, what was found of them.
     """
-    line, labels = 1, new_labels(None)
+    line, labels, scratch = 1, new_labels(None), _Scratch(0)
     with closing(blocks(file)) as source:
         for block in source:
-            reader = _Reader(options, labels, trouble)
+            reader = _Reader(options, labels, trouble, scratch)
             line = reader.read(block, line)
             if len(reader.indptr.array()) > 1:
                 yield SparseRows(reader.indptr.array(), reader.indices.array(), reader.data.array()), labels
-            labels = new_labels(labels.labelled)
+            labels, scratch = new_labels(labels.labelled), reader.scratch
 
 
 class _Scratch:
@@ -103,18 +103,18 @@ class _Scratch:
 
 
 class _Reader:
-    def __init__(self, options: Options, labels: Labels, trouble: Trouble) -> None:
+    def __init__(self, options: Options, labels: Labels, trouble: Trouble, scratch: _Scratch | None = None) -> None:
         self.options, self.labels, self.trouble = options, labels, trouble
         self.indptr = Growing(np.int64, [0])
         self.indices, self.data = Growing(np.int32), Growing(options.dtype)
-        self._scratch = _Scratch(0)
+        self.scratch = scratch or _Scratch(0)
 
     def read(self, raw: bytes, line: int) -> int:
         """Take in a block that starts at this line; the line after it."""
         text = np.frombuffer(raw, dtype=np.uint8)
-        if self._scratch.n < len(text):
-            self._scratch = _Scratch(len(text))
-        i, s = 0, self._scratch
+        if self.scratch.n < len(text):
+            self.scratch = _Scratch(len(text) + len(text) // 8)
+        i, s = 0, self.scratch
         while i < len(text):
             n_rows, n_hard, n_hard_labels, i, n_lines, unsorted, status, wrong = _rows.sparse_rows_kernel(
                 text, i, self.labels.names, self.options.sort, _rows.powers_of_five(), s.indptr, s.indices, s.values,

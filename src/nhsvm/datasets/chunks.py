@@ -14,6 +14,7 @@ from nhsvm.datasets._hierarchies import given_hierarchy
 from nhsvm.datasets._labels import Labels
 from nhsvm.datasets._options import whole_number
 from nhsvm.datasets._sparse import Options, iter_rows
+from nhsvm.datasets.blocks import block_parts, open_blocks
 from nhsvm.datasets.hmc_arff import read_hmc_arff
 from nhsvm.datasets.lshtc import read_lshtc
 from nhsvm.datasets.svmlight import read_svmlight
@@ -56,7 +57,7 @@ def read_chunks(reader: Callable[..., Dataset], file: AnyPath, size: int = 10_00
     Parameters
     ----------
     reader : function
-        ``read_csv``, ``read_jsonl``, ``read_parquet``, ``read_svmlight`` or ``read_lshtc``.
+        ``read_csv``, ``read_jsonl``, ``read_parquet``, ``read_svmlight``, ``read_lshtc`` or ``open_blocks``.
     file : path
         ``-`` is standard input.
     size : int
@@ -82,6 +83,8 @@ def read_chunks(reader: Callable[..., Dataset], file: AnyPath, size: int = 10_00
     [['woof', 'miaow'], ['rustle']]
     """
     size = whole_number(size, "size")
+    if reader is open_blocks:
+        return Chunks(block_parts(file, size, **options), Trouble(checked_path(file), "raise"))
     if reader not in _TABLES and reader not in (read_svmlight, read_lshtc):
         name = getattr(reader, "__name__", repr(reader))
         why = ": an ARFF file is read as a whole" if reader is read_hmc_arff else ""
