@@ -4,7 +4,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from nhsvm.estimators import HRSVM, HSVM, NHSVM, SSVM, FlatSVM, estimate_memory
+    from nhsvm.estimators import HRSVM, HSVM, NHSVM, SSVM, FlatSVM
+    from nhsvm.estimators._estimate import estimate_memory
     from nhsvm.explanation import explain
     from nhsvm.hierarchy import Hierarchy
     from nhsvm.persistence import load, save
@@ -33,7 +34,7 @@ _HOME = {
     "Hierarchy": "nhsvm.hierarchy",
     "NHSVM": "nhsvm.estimators",
     "SSVM": "nhsvm.estimators",
-    "estimate_memory": "nhsvm.estimators",
+    "estimate_memory": "nhsvm.estimators._estimate",
     "explain": "nhsvm.explanation",
     "load": "nhsvm.persistence",
     "node_weights": "nhsvm.weights",

@@ -24,6 +24,7 @@ class ModelName(StrEnum):
     HSVM = "HSVM"
     FlatSVM = "FlatSVM"
     SSVM = "SSVM"
+    HRSVM = "HRSVM"
 
 
 class SchemeName(StrEnum):
@@ -76,9 +77,9 @@ _sets = partial(option, rich_help_panel="Label sets")
 class ModelOptions:
     """Options of the estimators; None is what was not said, and so the estimator's own default."""
 
-    model: Annotated[ModelName, _model(metavar="NAME", help="NHSVM, HSVM, FlatSVM or SSVM.", default="NHSVM")] = (
-        ModelName.NHSVM
-    )
+    model: Annotated[
+        ModelName, _model(metavar="NAME", help="NHSVM, HSVM, FlatSVM, SSVM or HRSVM.", default="NHSVM")
+    ] = ModelName.NHSVM
     C: Annotated[float | None, _model("--C", "-C", help="Cost of errors.", default="1")] = None
     weights: Annotated[
         SchemeName | None,

@@ -85,7 +85,7 @@ def fit(
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.pipeline import Pipeline
 
-    from nhsvm.estimators import estimate_memory
+    from nhsvm.estimators._estimate import estimate_memory
 
     steps = make_steps(features, dataset)
     if before and steps:
