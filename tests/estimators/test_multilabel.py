@@ -53,7 +53,11 @@ def test_the_objective_is_what_it_says(cls, name, options):
     slack = value + truth[:, model.hierarchy_.graph.leaves].sum(axis=1) - own
     U = np.hstack([model.coef_.astype(float), model.intercept_[:, None]])
     half = 0.5 * ((U**2).sum(axis=1)[alpha > 0] / alpha[alpha > 0]).sum()
-    assert half + 0.3 * slack.sum() == pytest.approx(model.objective_, rel=1e-5)
+    true = half + 0.3 * slack.sum()
+    if h.is_tree:
+        assert model.objective_ == pytest.approx(true, rel=1e-5)
+    else:  # bounds of the oracle stand in for the best sets, and may be a fifth of the tolerance above them
+        assert true * (1 - 1e-6) <= model.objective_ <= true * (1 + 0.2e-3)
     assert model.history_[-1]["certified"]
     assert model.history_[-1]["gap"] == model.gap_
     assert model.n_iter_ == len(model.history_)

@@ -14,6 +14,7 @@ from nhsvm.errors import (
     FileFormatError,
     HierarchyError,
     LabelError,
+    MemoryLimitError,
     NHSVMError,
     NotSolvedError,
     OptionError,
@@ -31,6 +32,7 @@ ALL = [
     FileFormatError("a.csv", 4, "bad"),
     FileFormatError("a.csv", None, "bad"),
     OptionError("bad"),
+    MemoryLimitError("bad"),
     NotSolvedError("bad"),
 ]
 

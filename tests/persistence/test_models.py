@@ -252,7 +252,7 @@ def test_other_estimators(path):
     sub = SubToy(hierarchy=H).fit(X, ["dog", "oak", "cat"])
     impostor = type("Toy", (Toy,), {})(hierarchy=H).fit(X, ["dog", "oak", "cat"])
     for other in (LogisticRegression(), sub, impostor, 3, None):
-        with pytest.raises(OptionError, match="only FlatSVM, HSVM, NHSVM, SSVM"):
+        with pytest.raises(OptionError, match="only FlatSVM, HRSVM, HSVM, NHSVM, SSVM"):
             save(other, path)
     assert not os.listdir(path.parent)
 

@@ -165,7 +165,7 @@ class Sub(TfidfVectorizer):
         (lambda: make_pipeline(PCA(2), svm()), "step 'pca' of the pipeline is a sklearn"),
         (lambda: Pipeline([("a", "passthrough"), ("svm", svm())]), "step 'a' of the pipeline is a builtins.str"),
         (lambda: make_pipeline(make_pipeline(Normalizer()), svm()), "step 'pipeline' of the pipeline is a sklearn"),
-        (lambda: make_pipeline(Normalizer(), PCA(2)), "only FlatSVM, HSVM, NHSVM, SSVM, or a pipeline that ends in"),
+        (lambda: make_pipeline(Normalizer(), PCA(2)), "only FlatSVM, HRSVM, HSVM, NHSVM, SSVM, or a pipeline"),
         (lambda: Pipeline([("n", Normalizer()), ("svm", svm())], memory="x"), "memory is 'x', and must be None"),
         (lambda: make_pipeline(SimpleImputer(add_indicator=True), svm()), "add_indicator=True is not supported"),
         (

@@ -29,7 +29,7 @@ def test_a_small_hierarchy_is_drawn_as_a_tree(hierarchy):
 @pytest.mark.parametrize("extra", [0.0, 0.3])
 def test_a_large_hierarchy_is_drawn_as_an_icicle(extra):
     h = random_hierarchy(100, 0, roots=3, extra=extra)
-    model = SSVM(h, max_iter=5, tol=0.5).fit(*make(h, n_samples=h.n_leaves))
+    model = SSVM(h, tol=0.5).fit(*make(h, n_samples=h.n_leaves))
     axes = plot_weights(model)
     cells, bars = axes.containers
     assert len(cells) == len(bars) == h.n_nodes

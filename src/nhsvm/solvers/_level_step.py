@@ -119,30 +119,38 @@ def _move_leaf(path, root, mass, allow_empty, child_ptr, child, z, r, alpha, q, 
 
 
 @inlined
-def _move_mass(low, top, weight, z, r, alpha, q, held, d):
+def _scaled(level, most, now, factor):
+    """A level times ``factor``; the highest, ``most``, becomes ``now`` to the last digit, and no other exceeds it."""
+    return now if level >= most else min(level * factor, now)
+
+
+@inlined
+def _move_mass(low, top, weight, z, r, alpha, q, held):
     """Move mass from one cell to another, as much as gains most; the gain."""
     n = r.shape[0]
     mass = weight[low]
     part = weight[top] if weight[top] > 0.0 else 1.0  # a cell without mass has its shape
     slope, curvature = 0.0, 0.0
+    # nothing is stored here: else the order of the sums would depend on where the arrays happen to lie
     for c in range(n):
-        d[c] = z[top, c] / part - z[low, c] / mass
-        slope += r[c] * d[c]
-        curvature += alpha[c] * d[c] * d[c]
+        d = z[top, c] / part - z[low, c] / mass
+        slope += r[c] * d
+        curvature += alpha[c] * d * d
     curvature *= q
     if slope <= 0.0:
         return 0.0
     step = mass if slope >= _ALL * curvature * mass else slope / curvature
-    grown = (weight[top] + step) / part
-    left = 1.0 / mass if step == mass else 1.0 - step / mass
+    grown = weight[top] + step
+    left = 1.0 if step == mass else mass - step  # a cell without mass again
     for c in range(n):
-        z[top, c] *= grown
-        z[low, c] *= left
-        if d[c] != 0.0:
-            held[c] += step * d[c]
-            r[c] -= q * alpha[c] * step * d[c]
-    weight[low] = 0.0 if step == mass else mass * left  # as its levels, to the last digit
-    weight[top] += step
+        d = z[top, c] / part - z[low, c] / mass
+        z[top, c] = _scaled(z[top, c], part, grown, grown / part)
+        z[low, c] = _scaled(z[low, c], mass, left, left / mass)
+        if d != 0.0:
+            held[c] += step * d
+            r[c] -= q * alpha[c] * step * d
+    weight[top] = grown
+    weight[low] = 0.0 if step == mass else left
     return step * (slope - 0.5 * curvature * step)
 
 
@@ -152,7 +160,7 @@ def _visit(C, q, tolerance, allow_empty, weight, path_ptr, path, child_ptr, chil
 
     ``still`` has the leaves of every cell that were at their best when they were last visited: these are left alone.
     """
-    on_path, m, order, d = work
+    on_path, m, order = work
     n_cells, n, n_leaves = weight.shape[0], r.shape[0], path_ptr.shape[0] - 1
     enough = _LEAST * tolerance * C / max(1, n_leaves)
     gained = 0.0
@@ -182,7 +190,7 @@ def _visit(C, q, tolerance, allow_empty, weight, path_ptr, path, child_ptr, chil
                 top, best = k, worth
         if low == top or best - least <= 0.1 * tolerance:
             break
-        gained += _move_mass(low, top, weight, z, r, alpha, q, held, d)
+        gained += _move_mass(low, top, weight, z, r, alpha, q, held)
     return gained
 
 
@@ -201,7 +209,7 @@ def level_batch_kernel(
         n_local = max(n_local, local_ptr[t + 1] - local_ptr[t])
         n_still += (cell_ptr[t + 1] - cell_ptr[t]) * (leaf_ptr[t + 1] - leaf_ptr[t])
     still = np.zeros(n_still, np.uint8)
-    work = (np.full(n_local, -1, np.int32), np.empty(n_local), np.empty(n_local, np.int32), np.empty(n_local))
+    work = (np.full(n_local, -1, np.int32), np.empty(n_local), np.empty(n_local, np.int32))
     r, a, before = np.empty(n_local), np.empty(n_local), np.empty(n_local)
     place = np.full(alpha.shape[0], -1, np.int32)
     n_places = 0
