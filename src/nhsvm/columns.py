@@ -60,6 +60,11 @@ class Columns:
         return inner
 
     @cached_property
+    def flat(self) -> bool:
+        """Every leaf is its own column, in order: the scores of columns are those of leaves."""
+        return np.array_equal(self.paths.indices, np.arange(self.n_leaves)) and self.longest == 1
+
+    @cached_property
     def longest(self) -> int:
         """Columns on the longest path."""
         return int(self.paths.sizes().max())

@@ -7,7 +7,7 @@ from sklearn.exceptions import NotFittedError
 
 from estimators.problems import HIERARCHIES, TREE, make, score_bound
 from nhsvm import HSVM, NHSVM, FlatSVM, Hierarchy
-from nhsvm.errors import OptionError
+from nhsvm.errors import DataError, OptionError
 from nhsvm.weights import Power
 
 ALL = [FlatSVM, HSVM, NHSVM]
@@ -130,3 +130,13 @@ def test_copies_of_nodes_move_the_boundary_of_hsvm(copied):
     models, scores, grid = on_both(copied, lambda h: HSVM(h, loss="zero_one", tol=1e-8, C=0.1))
     assert abs(differences(scores[0]) - differences(scores[1])).max() > 0.1
     assert (models[0].predict(grid) != models[1].predict(grid)).mean() > 0.01
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("method", ["predict", "decision_function", "node_scores"])
+def test_values_too_large_to_score_are_refused(sparse, method):
+    X, y = make(TREE)
+    model = NHSVM(TREE).fit(X, y)
+    X = X.astype(np.float64) * 1e200
+    with pytest.raises(DataError, match=r"X has values up to .*e\+20\d, too large to compute with"):
+        getattr(model, method)(sp.csr_array(X) if sparse else X)

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from nhsvm.estimators._data import precise_enough
+from nhsvm.estimators._data import LARGEST, precise_enough, too_large
 from nhsvm.estimators._options import n_threads
 from nhsvm.rows import StoredRows
 
@@ -61,7 +61,7 @@ def in_chunks(
     from nhsvm.solvers._threads import Team
 
     values, by_feature, bias = learned
-    dtype = values.dtype if precise_enough(X, bias) else np.dtype(np.float64)
+    dtype = _precision(X, learned)
     step = max(16, _SCORES // max(1, learned.n_columns, width or 0))
 
     def scored(weights: Any, rows: slice) -> Floats:
@@ -86,7 +86,18 @@ def in_chunks(
         dense = DenseWeights(X, values.T if by_feature else values, bias)
         for rows in _steps(0, X.shape[0], step):
             # BLAS has threads of its own, and its bits may depend on the shape of what it is given
-            _share(team, use, rows.start, scored(dense, rows))
+            with np.errstate(over="ignore", invalid="ignore"):
+                scores = scored(dense, rows)
+            if not (scores.min() >= -LARGEST and scores.max() <= LARGEST):  # or not a number
+                raise too_large(X)
+            _share(team, use, rows.start, scores)
+
+
+def _precision(X: Any, learned: Learned) -> np.dtype[Any]:
+    """To score in: that of dense samples is kept, since they are scored by BLAS in it anyway."""
+    if not sp.issparse(X) and X.dtype == np.float64:
+        return np.dtype(np.float64)
+    return learned.values.dtype if precise_enough(X, learned.bias) else np.dtype(np.float64)
 
 
 def _share(team: Any, use: Callable[[slice, Floats], None], start: int, scores: Floats) -> None:

@@ -19,8 +19,12 @@ _SINGLE_LARGEST = 1e12  # the same for single precision
 X_CHECKS: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "accept_large_sparse": True}
 
 
-def checked(estimator: Any, X: Any, *, reset: bool = False) -> Any:
-    """Samples as a CSR matrix or an array of floats; ``reset`` takes the number and names of features from them."""
+def checked(estimator: Any, X: Any, *, reset: bool = False, bounded: bool = True) -> Any:
+    """Samples as a CSR matrix or an array of floats.
+
+    ``reset`` takes the number and names of features from them. Without ``bounded``, dense samples may have values of
+    any size: whoever scores them will notice, and for wide samples a look at all of them takes as long as scoring.
+    """
     try:
         X = validate_data(estimator, X, reset=reset, **X_CHECKS)
     except ValueError as error:
@@ -28,9 +32,14 @@ def checked(estimator: Any, X: Any, *, reset: bool = False) -> Any:
         if "contains NaN" in text or "contains infinity" in text:
             text = f"{text.splitlines()[0].rstrip('.')}: {_first_not_finite(X)}; drop or impute such samples"
         raise DataError(text) from error
-    if not within(X, LARGEST):
-        raise DataError(f"X has values up to {magnitude(X):.2g}, too large to compute with: scale the features")
+    if (bounded or sp.issparse(X)) and not within(X, LARGEST):
+        raise too_large(X)
     return X
+
+
+def too_large(X: Any) -> DataError:
+    """Values that cannot be computed with."""
+    return DataError(f"X has values up to {magnitude(X):.2g}, too large to compute with: scale the features")
 
 
 def magnitude(X: Any) -> float:

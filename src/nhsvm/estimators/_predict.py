@@ -168,7 +168,7 @@ class Prediction(Explaining, Sets):
 
     def _checked(self, X: Any) -> Any:
         check_is_fitted(self)
-        return checked(self, X)
+        return checked(self, X, bounded=False)
 
     def _in_chunks(self, X: Any, use: Callable[[slice, Floats], None], width: int | None = None) -> None:
         """Column scores of all samples, some at a time, on all threads."""

@@ -94,7 +94,10 @@ def leaf_scores(columns: Columns, node_scores: Floats, out: Floats) -> None:
 
 def best_leaves(columns: Columns, node_scores: Floats, out: IntArray) -> None:
     """The leaf with the highest score of every sample; the first of equals."""
-    _best_leaves_kernel(node_scores, columns.parent, columns.leaf_column, *columns.paths, out)
+    if columns.flat:
+        out[:] = node_scores.argmax(axis=1)
+    else:
+        _best_leaves_kernel(node_scores, columns.parent, columns.leaf_column, *columns.paths, out)
 
 
 @inlined
@@ -124,6 +127,18 @@ def _leaf_scores_kernel(scores, parent, leaf_column, ptr, idx, out):
         _leaf_sums(s, parent, leaf_column, ptr, idx, out[t])
 
 
+@inlined
+def _first_of_best(v):
+    """The first of the largest values: a maximum and a search are faster than to remember where it was."""
+    most = v[0]
+    for k in range(1, v.shape[0]):
+        most = max(most, v[k])
+    best = 0
+    while best < v.shape[0] - 1 and v[best] < most:
+        best += 1
+    return best
+
+
 @kernel
 def _best_leaves_kernel(scores, parent, leaf_column, ptr, idx, out):
     s = np.empty(scores.shape[1], scores.dtype)
@@ -131,21 +146,14 @@ def _best_leaves_kernel(scores, parent, leaf_column, ptr, idx, out):
     for t in range(scores.shape[0]):
         s[:] = scores[t]
         _leaf_sums(s, parent, leaf_column, ptr, idx, v)
-        best = 0
-        for k in range(v.shape[0]):
-            if v[k] > v[best]:
-                best = k
-        out[t] = best
+        out[t] = _first_of_best(v)
 
 
 @inlined
 def _values(v, y, delta, normalized):
     """Turn leaf scores into loss-augmented differences, in place; 0 for the true leaf. Returns the best-scored leaf."""
     n = v.shape[0]
-    best = 0
-    for k in range(n):
-        if v[k] > v[best]:
-            best = k
+    best = _first_of_best(v)
     own = v[y]
     if normalized:
         for k in range(n):

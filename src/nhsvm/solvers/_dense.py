@@ -89,7 +89,7 @@ class DenseWeights(CachedPasses):
             some = rows[lo : lo + _CHUNK]
             in_order = bool((np.diff(some) == 1).all())  # needs no copy
             part = self.X[some[0] : some[-1] + 1] if in_order else self.X[some]
-            out[lo : lo + _CHUNK] = part.astype(dtype, copy=False) @ coef
+            np.matmul(part.astype(dtype, copy=False), coef, out=out[lo : lo + _CHUNK], casting="same_kind")
         out += self.intercept()
 
     def _taken(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
