@@ -136,6 +136,11 @@ def test_bad_rows_may_be_skipped(folder, tmp_path):
         ("label,a,b,c\ndog,1,0,0\n", ("--report", "-"), "--report needs the name of a file"),
         ("label,a,b,c\ndog,1,0,0\n", ("--report", "missing/report.html"), "there is no folder"),
         ("label,a,b,c\ndog,1,0,0\n", ("--report", "."), "is a folder"),
+        (
+            "label,a,b,c\ndog,1,0,0\n",
+            ("--report", "data.csv"),
+            "--report data.csv would overwrite the file that is read",
+        ),
         ("label,a,b,c\ndog,1,0,0\n", ("--title", "Pets"), "--title is the heading of the page"),
         ("label,a,b,c\ndog,1,0,0\n", ("--report", "r.html", "--title", " "), "--title is the heading of the page"),
         ("label,a,b,c\ndog,1,0,0\n", ("--id-column", "name"), "no column 'name'"),

@@ -89,11 +89,11 @@ def check_writable(path: str | Path, what: str = "-o") -> None:
         raise OptionError(f"{what} {path} cannot be written: permission denied in {target.parent}")
 
 
-def check_distinct(output: str | Path, *inputs: str | Path | None) -> None:
+def check_distinct(output: str | Path, *inputs: str | Path | None, what: str = "-o") -> None:
     """An error if a file that is read would be overwritten."""
     for given in inputs:
         if given is not None and Path(given).exists() and Path(output).exists() and os.path.samefile(given, output):
-            raise OptionError(f"-o {output} would overwrite the file that is read: choose another name")
+            raise OptionError(f"{what} {output} would overwrite the file that is read: choose another name")
 
 
 def check_model_path(path: str | Path) -> None:

@@ -12,7 +12,7 @@ import typer
 from nhsvm.cli._config import ConfigFile
 from nhsvm.cli._inputs import DataFile, LabelOptions, SampleOptions, takes
 from nhsvm.cli._models import LoadedModel, ModelFile, inputs_of, load_model, read_for
-from nhsvm.cli._output import JsonFlag, broken, check_writable, needs, note, print_json, writing
+from nhsvm.cli._output import JsonFlag, broken, check_distinct, check_writable, needs, note, print_json, writing
 from nhsvm.cli._progress import Busy
 from nhsvm.errors import DataError, OptionError
 
@@ -52,7 +52,7 @@ def evaluate(
 
     Example: zcat test.jsonl.gz | nhsvm evaluate model.nhsvm - --format jsonl --metrics accuracy,hierarchical_f1
     """
-    _check_report(report, title)
+    _check_report(report, title, (model, data, labels.hierarchy, config))
     loaded = load_model(model)
     wanted = _wanted(metrics, loaded)
     with Busy(f"reading {data}", quiet=json):
@@ -87,7 +87,7 @@ def evaluate(
         note(f"report: {report}")
 
 
-def _check_report(report: Path | None, title: str | None) -> None:
+def _check_report(report: Path | None, title: str | None, inputs: Sequence[str | Path | None]) -> None:
     """An error if the page cannot be written; before any work."""
     if title is not None and (report is None or not title.strip()):
         raise OptionError("--title is the heading of the page: give some text, and --report FILE")
@@ -97,6 +97,7 @@ def _check_report(report: Path | None, title: str | None) -> None:
         raise OptionError("--report needs the name of a file, such as report.html")
     needs("jinja2", "report", "--report")
     check_writable(report, "--report")
+    check_distinct(report, *inputs, what="--report")
 
 
 def _wanted(metrics: str | None, loaded: LoadedModel) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,6 +19,7 @@ from nhsvm.cli._models import note_of
 from nhsvm.cli._output import (
     JsonFlag,
     broken,
+    check_distinct,
     check_model_path,
     check_writable,
     needs,
@@ -92,7 +94,7 @@ def tune(
         "search_tol": search_tol,
     }
     options |= grid_of(tried, fixed.model) | {"scoring": metric or None, "test_size": test_size}
-    _check_files(output, table, plot)
+    _check_files(output, table, plot, (data, validation, labels.hierarchy, config))
     fixed_options = ModelOptions(**vars(fixed))
     make_estimator(fixed_options, None)
     with Busy(f"reading {data}", quiet=quiet):
@@ -118,12 +120,14 @@ def tune(
         raise typer.Exit(130)
 
 
-def _check_files(output: Path, table: Path | None, plot: Path | None) -> None:
+def _check_files(output: Path, table: Path | None, plot: Path | None, inputs: Sequence[str | Path | None]) -> None:
     """Errors about files to write, before any work."""
     check_model_path(output)
+    check_distinct(output, *inputs)
     for path, name, endings in ((table, "--table", _TABLES), (plot, "--plot", _PICTURES)):
         if path is not None:
             check_writable(path, name)
+            check_distinct(path, *inputs, what=name)
             if path.suffix.lower() not in endings:
                 raise OptionError(f"{name} {path}: the name must end in {', '.join(endings)}")
     if plot is not None:
