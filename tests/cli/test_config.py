@@ -87,9 +87,9 @@ def test_bad_files_are_one_line(folder, content, said):
 @pytest.mark.parametrize("content", ["C = 'x'", "weights = 'best'", "max-iter = 1.5", "quiet = 'perhaps'"])
 def test_bad_values_are_usage_errors(folder, content):
     (folder / "train.toml").write_text(content)
-    done = nhsvm("train", "docs.jsonl", "--config", "train.toml")
-    assert done.code == 2
-    assert "Traceback" not in done.err
+    name = content.partition(" ")[0]
+    said = nhsvm("train", "docs.jsonl", "--config", "train.toml").message
+    assert said.startswith(f"Invalid value for '--{name}'")
     assert not (folder / "model.nhsvm").exists()
 
 

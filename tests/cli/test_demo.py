@@ -79,6 +79,17 @@ def test_on_a_terminal_it_asks(monkeypatch):
     assert list(demo._sentences("given")) == ["given"]
 
 
+def test_ctrl_c_at_a_question_ends_the_questions(monkeypatch):
+    def interrupted(text, **_):
+        raise demo.typer.Abort
+
+    monkeypatch.setattr(demo.sys, "stdin", Terminal())
+    monkeypatch.setattr(demo.sys, "stdout", Terminal())
+    monkeypatch.setattr(demo.typer, "echo", lambda: None)
+    monkeypatch.setattr(demo.typer, "prompt", interrupted)
+    assert list(demo._sentences(None)) == []
+
+
 class Terminal:
     def isatty(self):
         return True

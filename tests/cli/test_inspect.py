@@ -167,6 +167,8 @@ def test_without_a_proved_gap(tmp_path):
         ("cat_hier.txt", b"1 2 3\n", ("--weights", "best"), "unknown weights scheme 'best'"),
         ("cat_hier.txt", b"1 2 3\n", ("--node", "2"), "--node is for models"),
         ("cat_hier.txt", None, (), "No such file"),
+        ("cat_hier", None, (), "cat_hier: No such file"),
+        ("cat_hier", b"1 2\n", (), "cannot tell the format from the ending ''; it must be one of .txt, "),
         ("cat_hier.txt", b"", (), "empty"),
         # no time in it: the bytes name the test, and two processes must collect the same names
         ("tree.json.gz", gzip.compress(b'{"a": {"b": {}}}', mtime=0)[:-6], (), "tree.json.gz"),

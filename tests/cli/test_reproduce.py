@@ -1,5 +1,7 @@
 """``nhsvm reproduce``."""
 
+import os
+
 import pytest
 
 from cli.running import nhsvm
@@ -43,6 +45,37 @@ def test_pages(options, tmp_path):
 def test_bad_options(options, message, tmp_path):
     assert message in nhsvm("reproduce", *options, "--out", tmp_path / "new").message
     assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"\x00\xff" * 99, "x.json: not UTF-8 text"),
+        (b"", "x.json: this is no file of results"),
+        (b'{"sets": {', "x.json: this is no file of results"),
+        (b"[3]", "x.json: this is no file of results"),
+    ],
+)
+@pytest.mark.parametrize("name", ["synthetic", "benchmarks"])
+def test_damaged_results(name, content, said, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "x.json").write_bytes(content)
+    assert said in nhsvm("reproduce", name, "--from", "x.json", "--out", "new").message
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_disk_that_fills_up(tmp_path, monkeypatch):
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results" / "weights.md").write_text("old")
+
+    def full(*args):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    said = nhsvm("reproduce", "weights", "--out", tmp_path).message
+    assert said == f"{tmp_path / 'images' / 'weights.png'} cannot be written: No space left on device"
+    assert (tmp_path / "results" / "weights.md").read_text() == "old"
+    assert [path.name for path in tmp_path.rglob("*")] == ["images", "results", "weights.md"]
 
 
 def test_a_file_in_place_of_the_folder(tmp_path):

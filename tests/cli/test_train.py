@@ -7,6 +7,7 @@ import sys
 
 import numpy as np
 import pytest
+import typer
 from sklearn.pipeline import Pipeline
 
 import nhsvm as package
@@ -212,12 +213,46 @@ def test_options_that_do_not_fit_the_file(folder, args, said):
     assert not (folder / "model.nhsvm").exists()
 
 
-def test_usage_errors(folder):
-    for args in (("train",), ("train", "docs.jsonl", "--modle", "x"), ("train", "docs.jsonl", "--C", "x"), ("fly",)):
-        done = nhsvm(*args)
-        assert done.code == 2
-        assert done.out == ""
-        assert "Traceback" not in done.err
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (("train",), "Missing argument 'DATA' (see nhsvm train --help)"),
+        (("train", "docs.jsonl", "--modle", "x"), "No such option: --modle"),
+        (("train", "docs.jsonl", "--C", "x"), "Invalid value for '--C' / '-C'"),
+        (("train", "docs.jsonl", "more"), "(see nhsvm train --help)"),
+        (("train", "docs.jsonl", "--format", "xml"), "'xml' is not one of 'svmlight', 'lshtc'"),
+        (("predict", "m", "docs.jsonl", "--top-k"), "Option '--top-k' requires an argument (see nhsvm"),
+        (("fly",), "No such command 'fly' (see nhsvm --help)"),
+        (("reproduce", "nroms"), "No such command 'nroms'. Did you mean 'norms'? (see nhsvm reproduce --help)"),
+    ],
+)
+def test_usage_errors(folder, args, said):
+    assert said in nhsvm(*args).message
+
+
+@pytest.mark.parametrize("args", [(), ("reproduce",)])
+def test_without_a_command_there_is_help(args):
+    done = nhsvm(*args)
+    assert (done.code, done.err) == (2, "")
+    assert " Usage: nhsvm" in done.out
+
+
+def test_the_end_of_input_is_no_error_of_ours(monkeypatch):
+    def ended(**_):
+        raise typer.Abort
+
+    monkeypatch.setattr("nhsvm.cli.app", ended)
+    done = nhsvm("demo")
+    assert (done.code, done.out, done.err) == (130, "", "")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a device of Linux")
+def test_a_full_disk_behind_standard_output(folder):
+    """A real one: /dev/full has no room for a byte."""
+    command = [sys.executable, "-m", "nhsvm", "inspect", "tree.tsv"]
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (2, "nhsvm: standard output: No space left on device\n")
 
 
 def test_bad_rows_can_be_skipped(folder):

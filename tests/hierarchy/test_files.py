@@ -85,7 +85,10 @@ def test_a_given_format_wins_over_the_ending(put, name, format):
 @pytest.mark.parametrize("name", ["edges.xml", "edges", "edges.gz", "edges.csv.bak"])
 def test_an_unknown_ending(put, name):
     ending = {"edges.xml": ".xml", "edges.csv.bak": ".bak"}.get(name, "")
-    problem = f"cannot tell the format from the ending {ending!r}; pass format=, one of lshtc, tsv, csv, json"
+    problem = (
+        f"cannot tell the format from the ending {ending!r}; it must be one of .txt, .tsv, .tab, .csv, .json "
+        "(.gz after it or not), or in Python pass format=, one of lshtc, tsv, csv, json"
+    )
     fails(put(name, TSV), None, problem)
 
 
@@ -97,9 +100,10 @@ def test_options_out_of_range(put):
         Hierarchy.read(path, label_type=float)
 
 
-def test_a_missing_file_is_an_ordinary_os_error(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"nowhere\.csv"):
-        Hierarchy.read(tmp_path / "nowhere.csv")
+@pytest.mark.parametrize("name", ["nowhere.csv", "nowhere"])
+def test_a_missing_file_is_an_ordinary_os_error(tmp_path, name):
+    with pytest.raises(FileNotFoundError, match=name):
+        Hierarchy.read(tmp_path / name)
 
 
 # -- labels ------------------------------------------------------------------------------------------------------------

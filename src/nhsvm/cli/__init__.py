@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 from inspect import cleandoc
+from typing import Any, NoReturn
 
 import typer
 
@@ -53,11 +54,28 @@ def _options(
     """Options of all commands."""
 
 
+_UsageError: Any = typer.BadParameter.__base__  # an option that there is not, an argument that is missing, ...
+
+
 def main() -> None:
     """Run a command; bad input ends it with one line on standard error and exit code 2."""
     try:
-        app(prog_name="nhsvm")
-    except (NHSVMError, OSError, MemoryError) as error:
-        lack = "not enough memory: " if isinstance(error, MemoryError) else ""
-        typer.echo(f"nhsvm: {lack}{' '.join(str(error).split())}", err=True)
-        sys.exit(2)
+        sys.exit(app(prog_name="nhsvm", standalone_mode=False))
+    except _UsageError as error:
+        if type(error).__name__ == "NoArgsIsHelpError":  # the help has been shown
+            sys.exit(2)
+        command = "nhsvm" if error.ctx is None else error.ctx.command_path
+        _fail(f"{error.format_message().rstrip('.')} (see {command} --help)")
+    except typer.Abort:  # the end of input where something was asked for
+        sys.exit(130)
+    except OSError as error:  # without a name: files are named by whoever writes them
+        _fail(f"{error.filename or 'standard output'}: {error.strerror or error}")
+    except MemoryError as error:
+        _fail(f"not enough memory: {error}")
+    except NHSVMError as error:
+        _fail(str(error))
+
+
+def _fail(problem: str) -> NoReturn:
+    typer.echo(f"nhsvm: {' '.join(problem.split())}", err=True)
+    sys.exit(2)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from nhsvm.cli._output import broken, check_writable, note, readable_bytes
+from nhsvm.cli._output import broken, check_writable, note, readable_bytes, writing
 from nhsvm.errors import OptionError
 
 if TYPE_CHECKING:
@@ -52,12 +52,20 @@ def _sentences(text: str | None) -> Iterator[str]:
     if text is not None or not (sys.stdin.isatty() and sys.stdout.isatty()):
         yield SENTENCE if text is None else text
         return
-    typed: str = typer.prompt(
-        "\nA sentence about numerical Python, to see which module it belongs to", default=SENTENCE
-    )
+    typed = _asked("\nA sentence about numerical Python, to see which module it belongs to", default=SENTENCE)
     while typed:
         yield typed
-        typed = typer.prompt("\nAnother one (Enter to end)", default="", show_default=False).strip()
+        typed = _asked("\nAnother one (Enter to end)", default="", show_default=False)
+
+
+def _asked(question: str, **options: Any) -> str:
+    """What the user types; nothing after Ctrl-C or the end of input, so that the report is still written."""
+    try:
+        typed: str = typer.prompt(question, **options)
+    except typer.Abort:
+        typer.echo()
+        return ""
+    return typed.strip()
 
 
 def _write(comparison: Comparison, path: Path) -> None:
@@ -66,5 +74,6 @@ def _write(comparison: Comparison, path: Path) -> None:
     if find_spec("jinja2") is None:
         note("\nNo report: it needs jinja2, pip install 'nhsvm[report]'")
         return
-    comparison.write_report(path)
+    with writing(path):
+        comparison.write_report(path)
     typer.echo(f"\nReport on NHSVM: {path} ({readable_bytes(path.stat().st_size)}), to be opened in a browser")

@@ -67,10 +67,11 @@ def synthetic(
     from time import perf_counter
 
     from nhsvm.reproduce import _synthetic_page
+    from nhsvm.reproduce._page import read_results
     from nhsvm.reproduce.synthetic import Results, run
 
     if stored is not None:
-        results = Results.from_json(stored.read_text(encoding="utf-8"))
+        results = read_results(stored, Results.from_json)
     else:
         began = perf_counter()
         results = run(
@@ -105,11 +106,12 @@ def benchmarks(
     from time import perf_counter
 
     from nhsvm.reproduce import _benchmarks_page as page
+    from nhsvm.reproduce._page import read_results
     from nhsvm.reproduce.benchmarks import Results, run
 
     if data is None:
         assert stored is not None
-        _say(page.write(Results.from_json(stored.read_text(encoding="utf-8")), out))
+        _say(page.write(read_results(stored, Results.from_json), out))
         return
     page.stored(out)  # an error in it comes before any work
     began = perf_counter()

@@ -78,8 +78,12 @@ def _guess(file: Path) -> str:
     endings = [s.lower() for s in file.suffixes if s.lower() != ".gz"]
     ending = endings[-1] if endings else ""
     if ending not in _BY_ENDING:
+        file.stat()  # an error of its own if there is no such file
         raise FileFormatError(
-            file, None, f"cannot tell the format from the ending {ending!r}; pass format=, one of {', '.join(FORMATS)}"
+            file,
+            None,
+            f"cannot tell the format from the ending {ending!r}; it must be one of {', '.join(_BY_ENDING)} "
+            f"(.gz after it or not), or in Python pass format=, one of {', '.join(FORMATS)}",
         )
     if ending == ".txt":
         with _open(file) as stream:

@@ -12,7 +12,7 @@ from nhsvm.reproduce._benchmarks_protocol import PAPERS_OWN, absent, protocol
 from nhsvm.reproduce._benchmarks_words import better, words
 from nhsvm.reproduce._compare import LEVEL, shown_p
 from nhsvm.reproduce._outcomes import MODELS, Outcome, Pair, SetResult
-from nhsvm.reproduce._page import COLOURS, figure, table, write_page
+from nhsvm.reproduce._page import COLOURS, figure, read_results, table, write_page
 from nhsvm.reproduce.benchmarks import SETS, Results
 
 NAME = "benchmarks"
@@ -30,9 +30,9 @@ def stored(out: Path) -> Results:
     if not path.is_file():
         return Results()
     try:
-        return Results.from_json(path.read_text(encoding="utf-8"))
+        return read_results(path, Results.from_json)
     except DataError as error:
-        raise DataError(f"{path}: {error}; move it away to begin anew") from error
+        raise DataError(f"{error}; move it away to begin anew") from error
 
 
 def marks(result: SetResult, model: str) -> str:

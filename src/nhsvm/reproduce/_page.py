@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from platform import python_version
-from typing import Any
+from typing import Any, TypeVar
 
 from nhsvm import __version__
-from nhsvm.errors import OptionError
+from nhsvm.errors import DataError, OptionError
+from nhsvm.persistence.files import write_file
 
 GREEK_FONT = "DejaVu Sans"  # comes with matplotlib, so that pictures do not depend on what is installed
+Results = TypeVar("Results")
 COLOURS = ("#4477aa", "#ee6677", "#228833", "#aa3377", "#ccbb44")
 
 
@@ -75,11 +77,24 @@ def write_page(out: Path, name: str, text: str, picture: Any, data: str | None =
     if data is not None:
         files[out / "results" / f"{name}.json"] = data.encode()
     for path, content in files.items():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_name(f".{path.name}.part")
-        temporary.write_bytes(content)
-        os.replace(temporary, path)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_file(path, [content])
+        except OSError as error:
+            raise OptionError(f"{path} cannot be written: {error.strerror or error}") from error
     return sorted(files)
+
+
+def read_results(path: Path, parse: Callable[[str], Results]) -> Results:
+    """What a run has stored; a DataError, which names the file, if it is something else."""
+    try:
+        return parse(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path}: not UTF-8 text: {error.reason}") from error
+    except DataError as error:
+        raise DataError(f"{path}: {error}") from error
 
 
 def _row(cells: Sequence[str]) -> str:
