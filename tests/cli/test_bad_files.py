@@ -46,7 +46,11 @@ CASES = {
     "binary junk, csv": ("x.csv", bytes(range(128, 256)) * 50, "x.csv:1: "),
     "binary junk, parquet": ("x.parquet", bytes(range(256)) * 50, "not a whole Parquet file"),
     "binary junk, arff": ("x.arff", b"\x00\x01" * 500, "no @DATA"),
-    "wrong encoding": ("x.csv", "text,label\ngrün,b\n".encode("latin-1"), "x.csv:2: not utf-8 text"),
+    "wrong encoding": (
+        "x.csv",
+        "text,label\ngrün,b\n".encode("latin-1"),
+        "x.csv:2: not utf-8 text: invalid start byte at byte 2 of the line; say --encoding ... if it is another",
+    ),
     "missing column": ("x.csv", b"words,label\na,b\n", "no column 'text'"),
     "empty": ("x.jsonl", b"", "no samples: the file is empty"),
     "empty, csv": ("x.csv", b"", "no samples: the file is empty"),
@@ -59,7 +63,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("command", ["train", "tune", "predict", "evaluate"])
+@pytest.mark.parametrize("command", ["train", "tune", "predict", "evaluate", "convert"])
 def test_damaged_files(models, folder, case, command):
     name, content, said = CASES[case]
     damaged(folder, name, content)
@@ -70,10 +74,23 @@ def test_damaged_files(models, folder, case, command):
         "tune": (name, *(TEXT if has_columns else ()), "-o", "out.nhsvm"),
         "predict": (model, name, *(TEXT[:2] if has_columns else ()), "-o", "out.csv"),
         "evaluate": (model, name, *(TEXT if has_columns else ()), "--report", "out.html"),
+        "convert": (name, *(TEXT if has_columns else ()), "-o", "out.blocks"),
     }
     before = sorted(folder.iterdir())
     assert said in nhsvm(command, *args[command]).message
     assert sorted(folder.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"dog 1:1\n", "x.svm:1: expected a whole number as label, not 'dog' (--label-type str reads names)"),
+        (b"3 1:1\n 1:1\n", "x.svm:2: expected a label (--multilabel allows for none)"),
+    ],
+)
+def test_advice_is_in_the_words_of_the_command_line(folder, content, said):
+    damaged(folder, "x.svm", content)
+    assert nhsvm("train", "x.svm").message == said
 
 
 def test_a_line_of_ten_megabytes(models, folder):

@@ -76,6 +76,16 @@ def main() -> None:
         _fail(str(error))
 
 
+# advice in the words of Python, and in those of the command line
+_AS_TYPED = {
+    "encoding=...": "--encoding ...",
+    "label_type=str": "--label-type str",
+    "multilabel=True": "--multilabel",
+}
+
+
 def _fail(problem: str) -> NoReturn:
+    for python, typed in _AS_TYPED.items():
+        problem = problem.replace(python, typed)
     typer.echo(f"nhsvm: {' '.join(problem.split())}", err=True)
     sys.exit(2)
