@@ -113,7 +113,7 @@ def test_bad_rows_may_be_skipped(folder, tmp_path):
     result = run(folder, "--on-error", "skip", data=tmp_path / "bad.csv")
     assert result.exit_code == 0
     assert "1 skipped" in result.stderr
-    assert "Of 1 samples" in result.stdout
+    assert "Of 1 sample, " in result.stdout
 
 
 @pytest.mark.parametrize(

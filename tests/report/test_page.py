@@ -247,5 +247,10 @@ def test_words(single, sets):
     assert "percentage points" in said
     assert "got exactly the right set of labels" in sentences(sets)[0]
     assert measure("error_distance", float("nan")) == "–"
+    two = Hierarchy.from_edges([("a", "a1"), ("a", "a2"), ("b", "b1"), ("b", "b2")])
+    y = ["a1", "a2", "b1", "b2"] * 10
+    assert sentences(evaluate(Says(y), y, y, hierarchy=two)) == ["Of 40 samples, 100.0% got the right label."]
+    wrong = evaluate(Says(y), ["a2", *y[1:]], y, hierarchy=two)
+    assert sentences(wrong)[-1] == "The weakest large branch is a (accuracy 95.0%), the strongest b (100.0%)."
     chain = Hierarchy.from_edges([("a", "b"), ("b", "c")])
     assert len(sentences(evaluate(Says(["c"]), ["c"], ["c"], hierarchy=chain))) == 1  # no branches to compare

@@ -39,7 +39,7 @@ def sentences(found: Evaluation) -> list[str]:
 
 
 def _single(found: Evaluation) -> list[str]:
-    said = [f"Of {found.n_samples:,} samples, {percent(found.metrics['accuracy'])} got the right label."]
+    said = [f"Of {_samples(found)}, {percent(found.metrics['accuracy'])} got the right label."]
     split = next((depth for depth in found.depths if depth.nodes > 1), None)
     if found.n_wrong and split is not None and len(found.depths) > 1:
         astray = split.samples * (1 - split.accuracy)
@@ -53,11 +53,15 @@ def _single(found: Evaluation) -> list[str]:
 
 def _sets(found: Evaluation) -> list[str]:
     return [
-        f"Of {found.n_samples:,} samples, {percent(found.metrics['exact_match'])} got exactly the right set of labels.",
+        f"Of {_samples(found)}, {percent(found.metrics['exact_match'])} got exactly the right set of labels.",
         f"{percent(found.lshtc['micro_recall'])} of the true labels are found, and "
         f"{percent(found.lshtc['micro_precision'])} of the predicted ones are right; with everything above them, "
         f"{percent(found.metrics['hierarchical_recall'])} and {percent(found.metrics['hierarchical_precision'])}.",
     ]
+
+
+def _samples(found: Evaluation) -> str:
+    return f"{found.n_samples:,} sample{'' if found.n_samples == 1 else 's'}"
 
 
 def _weakest(found: Evaluation) -> str:
@@ -72,6 +76,8 @@ def _weakest(found: Evaluation) -> str:
         return ""
     values, what = (nodes.accuracy, "accuracy") if found.kind == "single" else (nodes.f1, "F1")
     worst, best = branches[values[branches].argmin()], branches[values[branches].argmax()]
+    if percent(values[worst]) == percent(values[best]):  # so there is nothing to tell them apart
+        return ""
     return (
         f"The weakest large branch is {nodes.name[worst]} ({what} {percent(values[worst])}), the strongest "
         f"{nodes.name[best]} ({percent(values[best])})."
