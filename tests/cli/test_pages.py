@@ -8,7 +8,8 @@ import pytest
 from typer.main import get_command
 
 from docs_console import matches, run_page, steps
-from nhsvm.cli import app
+from nhsvm.cli import COMMANDS, app
+from nhsvm.cli._estimators import ModelName
 
 PROJECT = Path(__file__).parents[2]
 TEXTS = {
@@ -26,6 +27,12 @@ def test_pages(name, tmp_path):
 
 def test_pages_are_found():
     assert {"README.md", "docs/command_line.md", "docs/selection.md", "docs/report.md"} <= set(CONSOLE)
+
+
+def test_the_page_of_the_command_line_names_every_command_and_model():
+    page = TEXTS["docs/command_line.md"]
+    assert sorted(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)) == sorted(COMMANDS)
+    assert all(f"`{name}`" in page or f" {name}`" in page for name in ModelName)
 
 
 # -- commands that no console block has --------------------------------------------------------------------------------
