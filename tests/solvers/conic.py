@@ -1,4 +1,4 @@
-"""The joint problem of Shared SVM (Eq. 14) as a conic program, straight from its definition, for Clarabel."""
+"""Learning problems as conic programs, straight from their definitions, for Clarabel."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nhsvm import Hierarchy
 def joint_optimum(
     h: Hierarchy, X: np.ndarray, costs: np.ndarray, members: np.ndarray, truth: np.ndarray, losses: np.ndarray
 ) -> tuple[float, np.ndarray]:
-    """min ½ Σ‖U_n‖²/α_n + Σ_i C_i ξ_i over U and α, by listing all labels.
+    """min ½ Σ‖U_n‖²/α_n + Σ_i C_i ξ_i over U and α (Eq. 14), by listing all labels.
 
     Parameters
     ----------
@@ -45,3 +45,38 @@ def joint_optimum(
         problem.solve(solver="CLARABEL")
     assert problem.status in ("optimal", "optimal_inaccurate")
     return float(problem.solution.opt_val), np.asarray(alpha.value)
+
+
+def relaxed_optimum(
+    h: Hierarchy, alpha: np.ndarray, X: np.ndarray, costs: np.ndarray, true: np.ndarray, loss: np.ndarray, empty: bool
+) -> float:
+    """max of the dual of label sets over the relaxation of Eq. 19: a point with 0 ≤ z ≤ 1 for every sample.
+
+    Parameters
+    ----------
+    X : array of (n_samples, n_features)
+        With the constant feature.
+    true : 0/1 array of (n_samples, n_nodes)
+    loss : array of n_nodes
+        w of Σ_n w_n 1[n in one of y, y_i].
+    empty : bool
+        No sum has to reach 1.
+    """
+    graph, n = h.graph, len(X)
+    Z = cp.Variable((n, h.n_nodes), nonneg=True)
+    allowed = [Z <= 1]
+    for node in range(h.n_nodes):
+        allowed += [Z[:, node] <= Z[:, int(parent)] for parent in graph.parents.row(node)]
+        below = graph.children.row(node).astype(int)
+        if len(below):
+            allowed.append(Z[:, node] <= cp.sum(Z[:, below], axis=1))
+    if not empty:
+        allowed += [cp.sum(Z[:, graph.leaves.astype(int)], axis=1) >= 1, cp.sum(Z[:, : graph.n_roots], axis=1) >= 1]
+    mass = cp.sum(cp.multiply(costs[:, None] * loss * (1 - 2 * true), Z)) + (costs[:, None] * loss * true).sum()
+    scaled = cp.multiply(costs[:, None] * np.sqrt(alpha), true - Z)  # ½ Σ_n α_n‖V_n‖² = ½ ‖scaledᵀ X‖²
+    problem = cp.Problem(cp.Maximize(mass - 0.5 * cp.sum_squares(scaled.T @ X)), allowed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of cvxpy's own making
+        problem.solve(solver="CLARABEL")
+    assert problem.status == "optimal"
+    return float(problem.solution.opt_val)

@@ -15,7 +15,7 @@ from nhsvm.hierarchy.graph import Ragged
 from nhsvm.oracles import DagMultilabel, TreeMultilabel
 from nhsvm.oracles.brute_force import BruteForce
 from nhsvm.solvers import Dual, _multilabel, prepare
-from nhsvm.solvers._multilabel import SetProblem
+from nhsvm.solvers._set_problem import SetProblem
 from nhsvm.weights import node_weights
 
 TREE = Hierarchy.from_edges([("r", "a"), ("r", "b"), ("a", 0), ("a", 1), ("b", 2), ("b", 3), ("b", 4), ("r", 5)])

@@ -14,7 +14,7 @@ from nhsvm.estimators._held_out import hold_out_sets
 from nhsvm.estimators._label_sets import LabelSets
 from nhsvm.estimators._memory import allowed_bytes
 from nhsvm.estimators._offsets import tuned_offsets
-from nhsvm.estimators._set_problem import loss_weights, training_oracle, true_columns
+from nhsvm.estimators._set_problem import loss_weights, training_oracles, true_columns
 from nhsvm.estimators._sets import SetModel, held_gains, on_leaves
 from nhsvm.hierarchy.graph import FloatArray
 from nhsvm.weights import node_weights
@@ -26,14 +26,14 @@ class SetFit:
     def _set_problem(self: Any, X: Any, sets: LabelSets, weight: FloatArray) -> tuple[Any, FloatArray]:
         """The learning problem, with C_i = C · sample weight; and α."""
         from nhsvm.solvers import prepare
-        from nhsvm.solvers._multilabel import SetProblem
+        from nhsvm.solvers._set_problem import SetProblem
 
         h, allow_empty = sets.hierarchy, bool(self.allow_empty)
         alpha = node_weights(h, self._scheme)
         columns = make_columns(h.graph, alpha)
         weights = loss_weights(self._loss("leaf_hamming", h, alpha), h, columns, allow_empty)
         bias, dtype = self._precision(X)
-        oracle = training_oracle(self.oracle, h, allow_empty)
+        oracle, answers = training_oracles(self.oracle, h, allow_empty)
         problem = SetProblem(
             X=prepare(X),
             truth=true_columns(sets, columns),
@@ -47,6 +47,7 @@ class SetFit:
             dtype=dtype,
             offset=on_leaves(h.graph, float(self.leaf_offset))[columns.nodes],
             quicker=oracle.quicker() if hasattr(oracle, "quicker") else (),
+            answers=answers,
             memory=allowed_bytes(self.memory_limit),
         )
         return problem, alpha

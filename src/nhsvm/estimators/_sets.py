@@ -14,6 +14,7 @@ from nhsvm.estimators._data import same_length
 from nhsvm.estimators._label_sets import FORMS, LabelSets, decode_sets, matrix_of
 from nhsvm.estimators._options import n_threads
 from nhsvm.estimators._set_input import rows_of
+from nhsvm.estimators._set_problem import WholeProgram
 from nhsvm.hierarchy import Hierarchy
 from nhsvm.hierarchy.graph import BoolArray, FloatArray, Graph, IntArray, PtrArray
 
@@ -53,9 +54,13 @@ class Inference:
     allow_empty : bool
     exact : bool
         On a DAG, prove every set to be the best one; a tree needs no such choice.
+    program : bool
+        Take the paper's linear program, and the integer program where its answer is no label set.
     """
 
-    def __init__(self, hierarchy: Hierarchy, nodes: IntArray, allow_empty: bool, *, exact: bool = True) -> None:
+    def __init__(
+        self, hierarchy: Hierarchy, nodes: IntArray, allow_empty: bool, *, exact: bool = True, program: bool = False
+    ) -> None:
         from nhsvm.oracles import DagMultilabel, TreeMultilabel
 
         self.graph = hierarchy.graph
@@ -63,7 +68,9 @@ class Inference:
         self._nodes = slice(self.graph.n_nodes - len(nodes), None) if last else nodes  # a slice is faster
         self._position = np.cumsum(self.graph.is_leaf, dtype=np.int32) - np.int32(1)
         self.oracle: Any
-        if self.graph.is_tree:
+        if program:
+            self.oracle = WholeProgram(self.graph, allow_empty)
+        elif self.graph.is_tree:
             self.oracle = TreeMultilabel(self.graph, allow_empty=allow_empty)
         else:
             self.oracle = DagMultilabel(self.graph, allow_empty=allow_empty, exact=exact)
@@ -130,6 +137,7 @@ class Sets:
         Added to the scores of nodes; only if they were tuned.
     """
 
+    oracle: str
     _sets: Any
     _columns: Columns
     _class_leaves: IntArray
@@ -142,7 +150,8 @@ class Sets:
         return offsets
 
     def _inference(self, *, exact: bool = True) -> Inference:
-        return Inference(self.hierarchy_, self._columns.nodes, self._sets.allow_empty, exact=exact)
+        program = self.oracle == "lp"
+        return Inference(self.hierarchy_, self._columns.nodes, self._sets.allow_empty, exact=exact, program=program)
 
     def _found(self, X: Any) -> tuple[PtrArray, IntArray]:
         """Leaves of the best label set of every sample, as lists in CSR form."""

@@ -25,7 +25,8 @@ class WarmStart:
         if not _same(self._fitted_truth, _truth(problem)):
             raise OptionError(
                 "warm_start goes on from the dual variables of the last fit, so it needs the same samples and labels "
-                "(and with label sets the same allow_empty and nodes with weight); set warm_start=False for other data"
+                "(and with label sets the same allow_empty and nodes with weight, and on a DAG oracle='lp' in both or "
+                "in neither); set warm_start=False for other data"
             )
         self._planes = None  # the solver changes them, and may fail
         had = self._fitted_costs > 0
@@ -49,7 +50,8 @@ def _truth(problem: Any) -> tuple[Any, ...]:
     """What dual variables are about."""
     if hasattr(problem, "leaves"):
         return (problem.leaves,)
-    return (type(problem).__name__, *problem.truth, problem.columns.nodes, problem.oracle.allow_empty)
+    relaxed = getattr(problem, "answers", None) is not None
+    return (type(problem).__name__, *problem.truth, problem.columns.nodes, problem.oracle.allow_empty, relaxed)
 
 
 def _same(one: tuple[Any, ...], other: tuple[Any, ...]) -> bool:

@@ -26,7 +26,9 @@ class HSVM(HierarchicalSVM):
         instance, such as ``nhsvm.solvers.Sgd(step="sqrt")``, has its own tol, max_iter, threads, seed and callback.
     oracle : {"auto", "single_label", "tree_multilabel", "dag_multilabel", "lp"}
         How the most violating label, or label set, is found in training. "auto" tries all labels; of label sets it
-        takes the dynamic programme on trees and the search with bounds elsewhere. "lp" is the paper's way, in HiGHS.
+        takes the dynamic programme on trees and the search with bounds elsewhere. "lp" is the paper's way, in HiGHS:
+        on a DAG, training (and ``objective_``) is that of a linear relaxation, and predictions take the integer program
+        where they have to.
     fit_intercept : bool
         Add a constant feature, which is regularised like the others.
     intercept_scaling : float

@@ -6,6 +6,8 @@ import numpy as np
 
 from nhsvm._jit import inlined, kernel
 
+_SAME = 1e-9  # of a cell's mass: points that differ by no more are the same
+
 
 @inlined
 def _room(array, needed):
@@ -20,10 +22,10 @@ def _room(array, needed):
 
 @kernel
 def layout_kernel(
-    samples, n_cells, sizes, mass, leaves, levels, rewards, chosen, truth_ptr, truth, above_ptr, above, paths_ptr,
-    paths, leaf_of,
+    samples, n_cells, sizes, mass, leaves, levels, rewards, chosen, whole, truth_ptr, truth, above_ptr, above,
+    paths_ptr, paths, leaf_of,
 ):  # fmt: skip
-    """See :meth:`Levels.layout`; gives the arrays of a :class:`Shelves`."""
+    """See :meth:`Levels.layout`; gives the arrays of a :class:`Shelves`, without leaves that may move if ``whole``."""
     n_columns, n_leaves = leaf_of.shape[0], paths_ptr.shape[0] - 1
     n = samples.shape[0]
     z_at, true = np.zeros(n_columns), np.zeros(n_columns, np.uint8)
@@ -51,7 +53,7 @@ def layout_kernel(
                 for q in range(paths_ptr[leaves[e]], paths_ptr[leaves[e] + 1]):
                     z_at[paths[q]] = 1.0
             for leaf in range(n_leaves):
-                if active[leaf] == 0:
+                if active[leaf] == 0 and not whole:
                     rise = 0.0
                     for q in range(paths_ptr[leaf], paths_ptr[leaf + 1]):
                         rise += r[paths[q]] if z_at[paths[q]] == 0.0 else 0.0
@@ -63,7 +65,7 @@ def layout_kernel(
             at += sizes[cell]
             cell += 1
         for c in range(n_columns):
-            if chosen[t, c] == 1 and leaf_of[c] >= 0:
+            if chosen[t, c] > 0 and leaf_of[c] >= 0:
                 active[leaf_of[c]] = 1
         for leaf in range(n_leaves):
             if active[leaf] == 1:
@@ -111,8 +113,9 @@ def layout_kernel(
         # paths
         first_leaf = t_leaf
         for leaf in range(n_leaves):
-            if active[leaf] == 1:
-                active[leaf] = 0
+            moves = active[leaf] == 1 and not whole
+            active[leaf] = 0
+            if moves:
                 o_npath = _room(o_npath, t_leaf + 1)
                 o_npath[t_leaf] = paths_ptr[leaf + 1] - paths_ptr[leaf]
                 o_path = _room(o_path, t_path + o_npath[t_leaf])
@@ -136,12 +139,23 @@ def layout_kernel(
             t_z += n_local
             o_mass[t_cell] = mass[k]
             t_cell += 1
-        for j in range(n_local):
-            o_z[t_z + j] = chosen[t, o_column[t_local + j]]
-        t_z += n_local
-        o_mass[t_cell] = 0.0
-        t_cell += 1
-        o_local[t], o_cells[t], o_leaves[t], o_children[t] = n_local, n_cells[t] + 1, t_leaf - first_leaf, n_children
+        known = False
+        if whole:  # a point that is found again and again must not become more and more cells
+            for k in range(1, n_cells[t] + 1):
+                far = 0.0
+                for j in range(n_local):
+                    there = o_z[t_z - k * n_local + j]
+                    far = max(far, abs(there - o_mass[t_cell - k] * chosen[t, o_column[t_local + j]]))
+                known = known or far <= _SAME * o_mass[t_cell - k]
+        if not known:
+            for j in range(n_local):
+                o_z[t_z + j] = chosen[t, o_column[t_local + j]]
+            t_z += n_local
+            o_mass[t_cell] = 0.0
+            t_cell += 1
+            o_cells[t] = 1
+        o_cells[t] += n_cells[t]
+        o_local[t], o_leaves[t], o_children[t] = n_local, t_leaf - first_leaf, n_children
         t_local += n_local
         for e in range(truth_ptr[samples[t]], truth_ptr[samples[t] + 1]):
             true[truth[e]] = 0

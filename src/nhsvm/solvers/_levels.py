@@ -10,6 +10,9 @@ a; then for every t in (0, a) the leaves with v_l > t, and all above them, are a
 So any levels are a point of a·conv(Y_m), whatever the graph, and one number a leaf describes it. z_i is a sum of a few
 such cells with masses a_k, Σ_k a_k = C_i: several are needed where nodes exclude each other. Every label set that the
 oracle finds can become a cell. :mod:`nhsvm.solvers._level_step` has the steps.
+
+A linear relaxation has points that are no such average. For it every column counts as a leaf with nothing above, so
+that a cell holds any point the oracle finds, and is *whole*: its mass may change, its levels may not.
 """
 
 from __future__ import annotations
@@ -71,13 +74,16 @@ class Levels:
     columns : Columns
     above : Ragged
         Columns next above every column.
+    whole : bool
+        Cells are points of a relaxation.
     """
 
-    def __init__(self, truth: Ragged, costs: FloatArray, columns: Columns, above: Ragged) -> None:
-        self.truth = truth
-        leaf_of = np.full(columns.n_columns, -1, np.int32)
-        leaf_of[columns.paths.indices[columns.paths.indptr[1:] - 1]] = np.arange(columns.n_leaves)
-        self.lattice = Lattice(*above, *columns.paths, leaf_of)
+    def __init__(
+        self, truth: Ragged, costs: FloatArray, columns: Columns, above: Ragged, *, whole: bool = False
+    ) -> None:
+        self.truth, self.whole = truth, whole
+        self.lattice = _points(columns.n_columns) if whole else _lattice(columns, above)
+        leaf_of = self.lattice.leaf_of
         # of every sample: number of leaves of each cell, masses, leaves, levels
         self.sizes: list[IntArray] = []
         self.masses: list[FloatArray] = list(costs[:, None].copy())
@@ -109,7 +115,7 @@ class Levels:
         """Make these variables of one path of C fit for the next costs."""
         self.rescale(np.divide(now, before, out=np.zeros_like(now), where=before > 0))
 
-    def layout(self, samples: PtrArray, rewards: FloatArray, chosen: npt.NDArray[np.uint8], team: Team) -> Shelves:
+    def layout(self, samples: PtrArray, rewards: FloatArray, chosen: npt.NDArray[Any], team: Team) -> Shelves:
         """The cells of some samples with the leaves that may move, and cells for the label sets found.
 
         Parameters
@@ -134,7 +140,7 @@ class Levels:
                 ]
                 n_cells = np.array([len(self.masses[i]) for i in mine], np.int32)
                 *made, sizes = layout_kernel(
-                    mine, n_cells, *kept, rewards[some], chosen[some], *self.truth, *self.lattice
+                    mine, n_cells, *kept, rewards[some], chosen[some], self.whole, *self.truth, *self.lattice
                 )
                 parts[k] = [array[:size] for arrays, size in zip(made, sizes, strict=True) for array in arrays]
 
@@ -216,6 +222,19 @@ class LevelSteps(Steps):
                 tolerance, sweeps, gaps,
             )
         )  # fmt: skip
+
+
+def _lattice(columns: Columns, above: Ragged) -> Lattice:
+    """The columns with the columns next above."""
+    leaf_of = np.full(columns.n_columns, -1, np.int32)
+    leaf_of[columns.paths.indices[columns.paths.indptr[1:] - 1]] = np.arange(columns.n_leaves)
+    return Lattice(*above, *columns.paths, leaf_of)
+
+
+def _points(n_columns: int) -> Lattice:
+    """Columns of which none is above another."""
+    every = np.arange(n_columns, dtype=np.int32)
+    return Lattice(np.zeros(n_columns + 1, np.int64), every[:0], np.arange(n_columns + 1), every, every)
 
 
 @kernel

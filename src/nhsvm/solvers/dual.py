@@ -28,9 +28,10 @@ from nhsvm.objective import Certificate, dual, penalty, primal
 from nhsvm.oracles._proposals import Proposals
 from nhsvm.solvers._ascent import SWEEPS, Ascent, Norms
 from nhsvm.solvers._measure import measure
-from nhsvm.solvers._multilabel import SetAscent, SetProblem
+from nhsvm.solvers._multilabel import SetAscent
 from nhsvm.solvers._planes import Batch, Planes
 from nhsvm.solvers._problem import Callback, Problem, Solution
+from nhsvm.solvers._set_problem import SetProblem
 from nhsvm.solvers._threads import Team
 from nhsvm.solvers._updates import Updates
 
