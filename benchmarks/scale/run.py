@@ -2,6 +2,7 @@
 
 python benchmarks/scale/run.py --shape tree7k --tol 0.01 --jobs 2
 python benchmarks/scale/run.py --shape wiki --size 0.1 --tol 0.05 --jobs 2 --model HSVM
+python benchmarks/scale/run.py --shape tree7k --size 0.2 --times samples=2     # twice the documents of that size
 """
 
 from __future__ import annotations
@@ -54,8 +55,14 @@ def answers(model: Any, X: Any, jobs: int) -> dict[str, float]:
     return {"documents_a_second": batch, "milliseconds_for_one": 1000 * float(np.median(single))}
 
 
+def factor(text: str) -> tuple[str, float]:
+    """What is multiplied, and by how much."""
+    name, _, number = text.partition("=")
+    return name, float(number)
+
+
 def run(options: argparse.Namespace) -> dict[str, Any]:
-    shape = SHAPES[options.shape].scaled(options.size)
+    shape = SHAPES[options.shape].scaled(options.size).times(**dict(options.times))
     problem = make(shape, seed=options.seed)
     kind = getattr(nhsvm, options.model)
     passes: list[dict[str, Any]] = []
@@ -69,23 +76,31 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         problem.hierarchy, options.C, tol=options.tol, max_iter=options.passes, n_jobs=options.jobs, callback=told,
         memory_limit=options.memory, leaf_offset=options.leaf_offset,
     )  # fmt: skip
+    if options.rows:
+        table = nhsvm.estimate_memory(problem.X, problem.y, problem.hierarchy, model=model).table
+        model.set_params(memory_limit=table - 1)
     warmed(kind, problem, model)
     before = peak()
     start, cpu = time.perf_counter(), time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(problem.X, problem.y)
-    wall, cpu = time.perf_counter() - start, time.process_time() - cpu
+    wall, cpu, after = time.perf_counter() - start, time.process_time() - cpu, peak()
     found = model.predict(problem.X_test)
     several = not isinstance(problem.y, np.ndarray)
-    right = example_jaccard(problem.hierarchy, problem.y_test, found) if several else (found == problem.y_test).mean()
+    right = (
+        example_jaccard(problem.y_test, found, hierarchy=problem.hierarchy)
+        if several
+        else (found == problem.y_test).mean()
+    )
     samples, features = problem.X.shape
     return {
         "shape": options.shape, "size": options.size, "model": options.model, "C": options.C, "jobs": options.jobs,
         "samples": samples, "features": features, "nodes": problem.hierarchy.n_nodes,
-        "leaves": len(problem.hierarchy.leaves), "seconds": wall, "cpu_seconds": cpu, "passes": model.n_iter_,
-        "gap": model.gap_, "data_gb": before, "peak_gb": peak(), "jaccard" if several else "accuracy": float(right),
-        **answers(model, problem.X_test, options.jobs),
+        "leaves": len(problem.hierarchy.leaves), "labels": shape.labels, "entries": int(problem.X.nnz),
+        "seconds": wall, "cpu_seconds": cpu, "passes": model.n_iter_, "gap": model.gap_,
+        "data_gb": before, "peak_gb": after, "added_gb": after - before,
+        "jaccard" if several else "accuracy": float(right), **answers(model, problem.X_test, options.jobs),
     }  # fmt: skip
 
 
@@ -93,12 +108,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--shape", choices=SHAPES, default="tree7k")
     parser.add_argument("--size", type=float, default=1.0)
+    parser.add_argument("--times", nargs="*", type=factor, default=[], help="such as samples=2 nodes=0.5")
     parser.add_argument("--model", default="NHSVM")
     parser.add_argument("--C", type=float, default=1.0)
     parser.add_argument("--tol", type=float, default=0.01)
     parser.add_argument("--passes", type=int, default=1000)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--memory", default=None, help="such as 6GB")
+    parser.add_argument("--rows", action="store_true", help="weights in rows, also where a table would do")
     parser.add_argument("--leaf-offset", type=float, default=0.0, help="of label sets")
     parser.add_argument("--seed", type=int, default=0)
     print(json.dumps(run(parser.parse_args()), indent=1))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,9 +38,19 @@ class Shape:
 
     def scaled(self, size: float) -> Shape:
         """Nodes, leaves, features and samples times ``size``."""
-        parts = {name: max(8, round(getattr(self, name) * size)) for name in ("leaves", "features", "samples")}
-        inner = max(2, round((self.nodes - self.leaves) * size))
-        return Shape(**vars(self) | parts | {"nodes": parts["leaves"] + inner})
+        return self.times(nodes=size, features=size, samples=size)
+
+    def times(self, nodes: float = 1.0, features: float = 1.0, samples: float = 1.0, labels: float = 1.0) -> Shape:
+        """Each of these times a factor; leaves are as many of the nodes as before."""
+        leaves, inner = max(8, round(self.leaves * nodes)), max(2, round((self.nodes - self.leaves) * nodes))
+        return replace(
+            self,
+            nodes=leaves + inner,
+            leaves=leaves,
+            features=max(8, round(self.features * features)),
+            samples=max(8, round(self.samples * samples)),
+            labels=self.labels * labels,
+        )
 
 
 SHAPES = {
