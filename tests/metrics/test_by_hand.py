@@ -16,6 +16,7 @@ from nhsvm.metrics import (
     auprc,
     example_jaccard,
     f1,
+    graph_accuracy,
     hamming_distance,
     hierarchical_f1,
     hierarchical_precision,
@@ -146,6 +147,53 @@ def test_distance_on_a_dag():
     assert tree_distance(["y", "m"], ["z", "y"], hierarchy=short) == is_((2 + 1) / 2)
 
 
+def test_lca_f1_of_sets():
+    def of(true, pred, h=TREE):
+        return lca_f1([true], [pred], hierarchy=h)
+
+    assert of({"dog", "oak"}, {"cat", "oak"}) == is_(2 * 2 / (3 + 3))  # {dog, animal, oak}, {cat, animal, oak}
+    # oak is joined with dog: {dog, animal, top} and {dog, oak, plant, top}
+    assert of({"dog"}, {"dog", "oak"}) == is_(2 * 2 / (3 + 4))
+    # both are joined with cat: {dog, animal, oak, plant, top} and {cat, animal, top}
+    assert of({"dog", "oak"}, {"cat"}) == is_(2 * 2 / (5 + 3))
+    assert of({"animal", "dog"}, {"dog"}) == 1.0  # animal is above dog and says nothing
+    assert of(set(), set()) == 1.0
+    assert of({"dog"}, set()) == of(set(), {"dog"}) == 0.0
+    # x and z meet above both roots: {x, a, above}, {z, b, above}
+    assert of({"x"}, {"z"}, DAG) == is_(2 * 1 / (3 + 3))
+    assert of({"x", "z"}, {"y"}, DAG) == is_(2 * 2 / (4 + 3))  # {x, a, z, b}, {y, a, b}
+
+
+def test_lca_f1_adds_nothing_that_is_not_needed():
+    """
+        a
+       / \\
+      b   t      y is as far from s (over b) as from t (over a), and s is joined with y over b anyway
+     / \\   \\
+    y   x   w
+         \\
+          s
+    """
+    h = Hierarchy.from_edges([("a", "b"), ("a", "t"), ("b", "y"), ("b", "x"), ("x", "s"), ("t", "w")])
+    # {y, b, w, t} and {s, x, b, t}; with a it would be 6 / 10
+    assert lca_f1([{"y", "w"}], [{"s", "t"}], hierarchy=h) == is_(2 * 2 / (4 + 4))
+
+
+def test_graph_accuracy():
+    def of(true, pred, **options):
+        return graph_accuracy([true], [pred], hierarchy=TREE, **options)
+
+    assert of({"dog", "oak"}, {"cat", "oak"}) == is_(1 - 2 / (5 * 2))  # dog-cat 2
+    assert of({"dog"}, {"dog", "oak"}) == is_(1 - 4 / 5)  # oak-dog 4, which dog need not be in
+    assert of({"dog"}, {"cat", "oak"}) == is_(1 - (2 + 4) / (5 * 3))  # dog is in two pairs
+    assert of({"dog", "oak"}, {"cat", "plant"}) == is_(1 - (2 + 1) / (5 * 4))
+    assert of({"dog"}, {"dog", "oak"}, max_distance=3) == 0.0  # oak is alone
+    assert of({"dog"}, set()) == 0.0
+    assert of({"dog"}, {"dog"}) == of(set(), set()) == 1.0
+    both = graph_accuracy([{"dog"}, {"dog"}], [{"cat"}, {"dog"}], hierarchy=TREE, sample_weight=[3, 1])
+    assert both == is_((3 * 0.8 + 1) / 4)
+
+
 def test_accuracy_at_depth():
     # depth 0: all right. depth 1: {animal, plant} against {animal} is wrong, {animal} right, {plant} against both not.
     # depth 2: {dog, oak} against {dog}, {cat} against {dog}, {oak} against {cat, oak}: all wrong
@@ -187,6 +235,13 @@ def test_lshtc():
         "micro_precision": 0.5,
         "micro_recall": 0.5,
         "micro_f1": 0.5,
+        # without top, 2 nodes each: common 2, 1, 2, 0
+        "hierarchical_precision": is_((2 + 1 + 2 + 0) / 8),
+        "hierarchical_recall": is_((2 + 1 + 2 + 0) / 8),
+        "hierarchical_f1": is_((2 + 1 + 2 + 0) / 8),
+        "lca_f1": is_((1 + 2 / 4 + 1 + 2 / 6) / 4),
+        "graph_accuracy": is_((1 + (1 - 2 / 10) + 1 + (1 - 4 / 10)) / 4),
+        "graph_error": is_((0 + 2 + 0 + 4) / 4),
         "tree_error": is_((0 + 2 + 0 + 4) / 4),
     }
     several = lshtc_measures(Y_TRUE, Y_PRED, hierarchy=TREE)

@@ -15,7 +15,7 @@ from nhsvm.hierarchy import VirtualLeaf
 
 H = Hierarchy.from_edges([("animal", "dog"), ("animal", "cat"), ("plant", "oak")])
 ALL = [getattr(metrics, name) for name in metrics.__all__ if name not in ("auprc", "scorers")]
-SINGLE = [metrics.tree_distance, metrics.lca_f1]
+SINGLE = [metrics.tree_distance]
 TRUE, PRED = ["dog", "oak", "cat"], ["cat", "oak", "cat"]
 MATRIX = np.array([[1, 0, 0], [0, 0, 1], [0, 1, 0]])  # dog, oak, cat
 
@@ -133,6 +133,7 @@ def test_measures_of_one_label(function):
         (metrics.hierarchical_precision, "zero_division", [np.nan, -1]),
         (metrics.hierarchical_recall, "zero_division", ["0"]),
         (metrics.hamming_distance, "normalize", ["yes", 1]),
+        (metrics.graph_accuracy, "max_distance", [0, -1, np.inf, np.nan, True, "5"]),
         (metrics.example_jaccard, "over", ["Nodes"]),
     ],
 )

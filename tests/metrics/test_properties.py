@@ -87,8 +87,39 @@ def test_distances_are_as_defined(h, seed):
     pairs = list(zip(y_true, y_pred, strict=True))
     expected = reference.mean([reference.distance(h, a, b) for a, b in pairs], weight)
     assert metrics.tree_distance(y_true, y_pred, **options) == pytest.approx(expected, rel=1e-12)
-    expected = reference.mean([reference.lca_f1(h, a, b) for a, b in pairs], weight)
+    expected = reference.mean([reference.lca_f1(h, {a}, {b}) for a, b in pairs], weight)
     assert metrics.lca_f1(y_true, y_pred, **options) == pytest.approx(expected, rel=1e-12)
+
+
+@given(hierarchies(15), seeds, st.floats(0.5, 9))
+def test_distances_of_sets_are_as_defined(h, seed, alone):
+    y_true, y_pred, weight = make(h, seed, 3)
+    pairs = list(zip(y_true, y_pred, strict=True))
+    options = {"hierarchy": h, "sample_weight": weight}
+    expected = reference.mean([reference.lca_f1(h, t, p) for t, p in pairs], weight)
+    found = metrics.lca_f1(y_true, y_pred, **options)
+    assert found == pytest.approx(expected, rel=1e-12)
+    assert found == metrics.lca_f1(y_pred, y_true, **options)
+    assert metrics.lca_f1(y_true, [h.closure(y) for y in y_pred], **options) == found
+    costs = [reference.pairing_cost(h, t, p, alone) for t, p in pairs]
+    shares = [1 - cost / (alone * len(t ^ p)) if t ^ p else 1.0 for cost, (t, p) in zip(costs, pairs, strict=True)]
+    found = metrics.graph_accuracy(y_true, y_pred, max_distance=alone, **options)
+    assert found == pytest.approx(reference.mean(shares, weight), rel=1e-9, abs=1e-12)
+    assert found == pytest.approx(metrics.graph_accuracy(y_pred, y_true, max_distance=alone, **options), rel=1e-12)
+    costs = [reference.pairing_cost(h, t, p, 5.0) for t, p in pairs]
+    assert metrics.lshtc_measures(y_true, y_pred, **options)["graph_error"] == pytest.approx(
+        reference.mean(costs, weight)
+    )
+
+
+def test_too_many_combinations_are_chosen_one_after_the_other(monkeypatch):
+    h = random_hierarchy(40, 3, extra=1.0)
+    y_true, y_pred, _ = make(h, 0, 200)
+    best = metrics.lca_f1(y_true, y_pred, hierarchy=h)
+    monkeypatch.setattr("nhsvm.metrics._extensions._MANY", 1)
+    greedy = metrics.lca_f1(y_true, y_pred, hierarchy=h)
+    assert greedy == pytest.approx(best, abs=0.02)
+    assert greedy != best
 
 
 def test_many_pairs_are_compared_in_steps(monkeypatch):

@@ -73,7 +73,7 @@ def test_multilabel():
     Y = np.array([[leaf == label or leaf == "rose" for leaf in H.leaves] for label in y])[:, [2, 0, 1]].astype(int)
     names = [H.leaves[k] for k in (2, 0, 1)]
     several = metrics.scorers(H, multilabel=True, labels=names)
-    assert set(metrics.scorers(H)) - set(several) == {"lca_f1", "neg_tree_distance"}
+    assert set(metrics.scorers(H)) - set(several) == {"neg_tree_distance"}
     found = cross_validate(OneVsRestClassifier(LogisticRegression()), X, Y, scoring=several, cv=3, error_score="raise")
     assert 0.5 < found["test_hierarchical_f1"].mean() <= 1
 

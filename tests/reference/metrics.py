@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import combinations, product
 from math import isnan
 
 import networkx as nx
@@ -72,15 +73,57 @@ def distance(h, a, b):
     return min(up_a[c] + up_b[c] for c in common)
 
 
-def lca_f1(h, a, b):
-    """From the sets themselves: each label with its shortest way up to the common ancestor that is nearest to both."""
+TOP = ("above", "all")
+
+
+def upwards(h):
+    """Edges from children to parents; if there are several roots, to an unnamed node above them too."""
     graph = h.to_networkx().reverse()
-    graph.add_edges_from((root, ("above", "all")) for root in h.roots)
-    ways_a, ways_b = (nx.single_source_shortest_path(graph, n) for n in (a, b))
-    c = min(set(ways_a) & set(ways_b), key=lambda n: len(ways_a[n]) + len(ways_b[n]))
-    y, z = set(ways_a[c]), set(ways_b[c])
-    precision, recall = len(y & z) / len(z), len(y & z) / len(y)
-    return 2 * precision * recall / (precision + recall)
+    if len(h.roots) > 1:
+        graph.add_edges_from((root, TOP) for root in h.roots)
+    return graph
+
+
+def lca_f1(h, true, pred):
+    """From the sets themselves, by trying everything."""
+    graph, place = upwards(h), [*h.nodes, TOP].index
+    lowest = lambda y: {a for a in y if not any(b != a and nx.has_path(graph, b, a) for b in y)}
+    true, pred = lowest(true), lowest(pred)
+    if true == pred or not (true and pred):
+        return float(true == pred)
+    ups = {n: nx.single_source_shortest_path_length(graph, n) for n in true | pred}
+
+    def way(n, c):
+        """Of the shortest ways up, the one that goes to the first node at every step."""
+        return set(min(nx.all_shortest_paths(graph, n, c), key=lambda path: [place(m) for m in path]))
+
+    def nearest(n, others):
+        ways = {(o, c): ups[n][c] + ups[o][c] for o in others for c in set(ups[n]) & set(ups[o])}
+        return {c for (_, c), length in ways.items() if length == min(ways.values())}
+
+    labels = [(n, pred) for n in true - pred] + [(n, true) for n in pred - true]
+    sides = []
+    for tops in product(*(nearest(n, others) for n, others in labels)):
+        own = {n: way(n, c) for (n, _), c in zip(labels, tops, strict=True)}
+        t, p = (y.union(*(own[n] for n in y if n in own)) for y in (true, pred))
+        more = [[way(n, c) for n in y for c in set(tops) if c in ups[n]] for y in (true, pred)]
+        enough = [
+            [s for k in range(len(ways) + 1) for w in combinations(ways, k) if set(tops) <= (s := side.union(*w))]
+            for side, ways in ((t, more[0]), (p, more[1]))
+        ]
+        sides += product(*([s for s in some if len(s) == min(map(len, some))] for some in enough))
+    t, p = min(sides, key=lambda side: (len(side[0]) + len(side[1]), -len(side[0] & side[1])))
+    return 2 * len(t & p) / (len(t) + len(p))
+
+
+def pairing_cost(h, true, pred, alone):
+    """The cheapest of all sets of pairs in which every label that only one side has is paired or alone."""
+    pairs = {(a, b): distance(h, a, b) for a in true for b in pred if not (a in pred and b in true)}
+    costs = []
+    for some in (c for k in range(len(pairs) + 1) for c in combinations(pairs, k)):
+        left = (true - pred - {a for a, _ in some}, pred - true - {b for _, b in some})
+        costs.append(sum(pairs[pair] for pair in some) + alone * (len(left[0]) + len(left[1])))
+    return min(costs)
 
 
 def accuracy_at_depth(h, y_true, y_pred, weight):

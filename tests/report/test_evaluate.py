@@ -98,6 +98,8 @@ def test_measures_of_label_sets_are_those_of_metrics(sets_model, monkeypatch):
         "f1_macro_nodes": metrics.f1(y, pred, average="macro", over="nodes", **given),
         "hamming": metrics.hamming_distance(y, pred, **given),
         "hamming_nodes": metrics.hamming_distance(y, pred, over="nodes", **given),
+        "lca_f1": metrics.lca_f1(y, pred, **given),
+        "graph_accuracy": metrics.graph_accuracy(y, pred, **given),
     }
     assert {name: found.metrics[name] for name in expected} == pytest.approx(expected)
     assert found.metrics["auprc"] == pytest.approx(

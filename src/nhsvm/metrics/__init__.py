@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from nhsvm.metrics.depth import accuracy_at_depth
-    from nhsvm.metrics.distance import lca_f1, tree_distance
+    from nhsvm.metrics.distance import tree_distance
     from nhsvm.metrics.fscore import f1
     from nhsvm.metrics.hamming import hamming_distance
     from nhsvm.metrics.hierarchical import hierarchical_f1, hierarchical_precision, hierarchical_recall
     from nhsvm.metrics.jaccard import example_jaccard
+    from nhsvm.metrics.lca import lca_f1
     from nhsvm.metrics.lshtc import lshtc_measures
+    from nhsvm.metrics.pairing import graph_accuracy
     from nhsvm.metrics.precision_recall import auprc
     from nhsvm.metrics.scoring import scorers
 
@@ -28,6 +30,7 @@ __all__ = [
     "auprc",
     "example_jaccard",
     "f1",
+    "graph_accuracy",
     "hamming_distance",
     "hierarchical_f1",
     "hierarchical_precision",
@@ -44,11 +47,12 @@ _HOME = {
     "auprc": "precision_recall",
     "example_jaccard": "jaccard",
     "f1": "fscore",
+    "graph_accuracy": "pairing",
     "hamming_distance": "hamming",
     "hierarchical_f1": "hierarchical",
     "hierarchical_precision": "hierarchical",
     "hierarchical_recall": "hierarchical",
-    "lca_f1": "distance",
+    "lca_f1": "lca",
     "lshtc_measures": "lshtc",
     "scorers": "scoring",
     "tree_distance": "distance",

@@ -20,3 +20,12 @@ def a_number(name: str, value: object, *, nan: bool = False) -> float:
         if 0 <= number <= 1 or (nan and np.isnan(number)):
             return number
     raise OptionError(f"{name} must be a number from 0 to 1{' or nan' if nan else ''}, not {value!r}")
+
+
+def positive(name: str, value: object) -> float:
+    """``value`` as a finite float above 0."""
+    if not isinstance(value, bool) and isinstance(value, (int, float, np.integer, np.floating)):
+        number = float(value)
+        if 0 < number < np.inf:
+            return number
+    raise OptionError(f"{name} must be a finite number above 0, not {value!r}")

@@ -23,7 +23,7 @@ def path_lengths(graph: Graph, a: IntArray, b: IntArray) -> FloatArray:
     keys, place = np.unique(a.astype(np.int64) * graph.n_nodes + b, return_inverse=True)
     found = np.empty(len(keys), dtype=np.int64)
     indptr, indices = graph.ancestors
-    above = sp.csr_array((_ways_up(graph) + 1, indices, indptr), shape=(graph.n_nodes, graph.n_nodes))
+    above = sp.csr_array((ways_up(graph) + 1, indices, indptr), shape=(graph.n_nodes, graph.n_nodes))
     # the roots have the lowest numbers: from each node the shortest way up to one, and one step further
     to_top = np.minimum.reduceat(np.where(indices < graph.n_roots, above.data, np.iinfo(np.int32).max), indptr[:-1])
     for start in range(0, len(keys), _STEP):
@@ -44,7 +44,7 @@ def _lengths(above: sp.csr_array, to_top: IntArray, a: Lengths, b: Lengths) -> L
     return lengths
 
 
-def _ways_up(graph: Graph) -> IntArray:
+def ways_up(graph: Graph) -> IntArray:
     """up(n, c) for every entry c of every list of ``graph.ancestors``."""
     ancestors = graph.ancestors
     if graph.is_tree:

@@ -8,8 +8,11 @@ from typing import Any
 import numpy as np
 
 from nhsvm.hierarchy import Hierarchy
-from nhsvm.metrics._pair import make_pair, ratio
+from nhsvm.metrics._extensions import f1_of_sets
+from nhsvm.metrics._pair import Pair, make_pair, ratio
 from nhsvm.metrics._paths import path_lengths
+from nhsvm.metrics._ways import Ways, each_pair
+from nhsvm.metrics.pairing import MAX_DISTANCE, pairing_cost
 
 
 def lshtc_measures(
@@ -20,7 +23,7 @@ def lshtc_measures(
     labels: Sequence[Any] | None = None,
     sample_weight: Any = None,
 ) -> dict[str, float]:
-    """Accuracy, example-based and label-based precision, recall and F1, and the tree-induced error [1]_.
+    """Accuracy; example-based, label-based and hierarchical precision, recall and F1; errors by distance [1]_ [2]_.
 
     With tp_c, fp_c, fn_c counted for every label c of C, the labels that are true or predicted in some sample,
 
@@ -31,6 +34,11 @@ def lshtc_measures(
     - ``macro_f1``: the harmonic mean of these two means, which is not the mean of every label's F1 that
       :func:`~nhsvm.metrics.f1` gives with ``average="macro"``,
     - ``micro_precision``, ``micro_recall``, ``micro_f1``: the same ratios from counts summed over C,
+    - ``hierarchical_precision``, ``hierarchical_recall``, ``hierarchical_f1``: the example-based ones over labels with
+      everything above them, :func:`~nhsvm.metrics.hierarchical_f1` with ``average="samples"``,
+    - ``lca_f1``: :func:`~nhsvm.metrics.lca_f1`,
+    - ``graph_accuracy``: :func:`~nhsvm.metrics.graph_accuracy`, and ``graph_error``, the mean over samples of what the
+      cheapest pairing costs there, without dividing it (the multi-label graph-induced error),
     - ``tree_error``: :func:`~nhsvm.metrics.tree_distance`; only if every sample has one label.
 
     0/0 is 1 where truth and prediction are both empty and 0 elsewhere, such as for the precision of a label that is
@@ -48,23 +56,47 @@ def lshtc_measures(
     References
     ----------
     .. [1] I. Partalas et al. LSHTC: a benchmark for large-scale text classification. arXiv:1503.08581, 2015.
+    .. [2] A. Kosmopoulos, I. Partalas, E. Gaussier, G. Paliouras, I. Androutsopoulos. Evaluation measures for
+       hierarchical classification: a unified view and novel approaches. Data Mining and Knowledge Discovery 29, 2015.
 
     Examples
     --------
     >>> h = Hierarchy.from_edges([("animal", "dog"), ("animal", "cat"), ("plant", "oak")])
     >>> found = lshtc_measures(["dog", "cat", "oak"], ["dog", "dog", "oak"], hierarchy=h)
-    >>> {name: round(value, 3) for name, value in found.items() if not name.startswith(("example", "micro"))}
-    {'accuracy': 0.667, 'macro_precision': 0.5, 'macro_recall': 0.667, 'macro_f1': 0.571, 'tree_error': 0.667}
+    >>> {name: round(found[name], 3) for name in ("accuracy", "macro_f1", "lca_f1", "tree_error")}
+    {'accuracy': 0.667, 'macro_f1': 0.571, 'lca_f1': 0.833, 'tree_error': 0.667}
     """
     given = make_pair(y_true, y_pred, hierarchy, labels, sample_weight)
-    pair = given.over("labels", "auto")
+    pair, nodes = given.over("labels", "auto"), given.over("nodes", "auto")
     both, true, pred = pair.per_sample()
-    found = {
-        "accuracy": pair.mean(ratio(both, true + pred - both, true, 0.0)),
-        "example_precision": pair.mean(ratio(both, pred, true, 0.0)),
-        "example_recall": pair.mean(ratio(both, true, pred, 0.0)),
-        "example_f1": pair.mean(ratio(2 * both, true + pred, true, 0.0)),
+    found = {"accuracy": pair.mean(ratio(both, true + pred - both, true, 0.0))}
+    found |= _of_samples("example", pair) | _of_labels(pair) | _of_samples("hierarchical", nodes)
+    ways = Ways(hierarchy.graph)
+    costs = each_pair(given, lambda true, pred: pairing_cost(ways, true, pred, MAX_DISTANCE))
+    differ = true + pred - 2 * both
+    found |= {
+        "lca_f1": pair.mean(each_pair(given, lambda true, pred: f1_of_sets(ways, true, pred))),
+        "graph_accuracy": pair.mean(1.0 - costs / (MAX_DISTANCE * np.maximum(differ, 1.0))),
+        "graph_error": pair.mean(costs),
     }
+    if given.is_single:
+        found["tree_error"] = pair.mean(path_lengths(hierarchy.graph, given.true.indices, given.pred.indices))
+    return found
+
+
+def _of_samples(name: str, pair: Pair) -> dict[str, float]:
+    """Means over samples."""
+    both, true, pred = pair.per_sample()
+    return {
+        f"{name}_precision": pair.mean(ratio(both, pred, true, 0.0)),
+        f"{name}_recall": pair.mean(ratio(both, true, pred, 0.0)),
+        f"{name}_f1": pair.mean(ratio(2 * both, true + pred, true, 0.0)),
+    }
+
+
+def _of_labels(pair: Pair) -> dict[str, float]:
+    """Macro and micro averages over labels."""
+    found = {}
     columns = pair.per_column()
     used = columns.true + columns.pred > 0
     for name, counts in (
@@ -78,6 +110,4 @@ def lshtc_measures(
         )
         found[f"{name}_precision"], found[f"{name}_recall"] = precision, recall
         found[f"{name}_f1"] = 2 * precision * recall / (precision + recall) if precision + recall else 0.0
-    if given.is_single:
-        found["tree_error"] = pair.mean(path_lengths(hierarchy.graph, given.true.indices, given.pred.indices))
     return found

@@ -10,11 +10,13 @@ from sklearn.metrics import make_scorer
 from nhsvm.checks import a_hierarchy
 from nhsvm.hierarchy import Hierarchy
 from nhsvm.metrics._options import choice
-from nhsvm.metrics.distance import lca_f1, tree_distance
+from nhsvm.metrics.distance import tree_distance
 from nhsvm.metrics.fscore import f1
 from nhsvm.metrics.hamming import hamming_distance
 from nhsvm.metrics.hierarchical import hierarchical_f1, hierarchical_precision, hierarchical_recall
 from nhsvm.metrics.jaccard import example_jaccard
+from nhsvm.metrics.lca import lca_f1
+from nhsvm.metrics.pairing import graph_accuracy
 
 # name -> (function, options); a name with neg_ is an error, and the scorer gives its negative
 _SETS: dict[str, tuple[Callable[..., float], dict[str, Any]]] = {
@@ -27,11 +29,12 @@ _SETS: dict[str, tuple[Callable[..., float], dict[str, Any]]] = {
     "hierarchical_f1_samples": (hierarchical_f1, {"average": "samples"}),
     "hierarchical_precision": (hierarchical_precision, {}),
     "hierarchical_recall": (hierarchical_recall, {}),
+    "lca_f1": (lca_f1, {}),
+    "graph_accuracy": (graph_accuracy, {}),
     "neg_hamming_distance": (hamming_distance, {}),
     "neg_hamming_distance_nodes": (hamming_distance, {"over": "nodes"}),
 }
 _SINGLE: dict[str, tuple[Callable[..., float], dict[str, Any]]] = {
-    "lca_f1": (lca_f1, {}),
     "neg_tree_distance": (tree_distance, {}),
 }
 
@@ -62,7 +65,8 @@ def scorers(
     >>> h = Hierarchy.from_edges([("animal", "dog"), ("animal", "cat"), ("plant", "oak")])
     >>> print(*scorers(h))  # doctest: +NORMALIZE_WHITESPACE
     example_jaccard example_jaccard_nodes f1_micro f1_macro f1_macro_nodes hierarchical_f1 hierarchical_f1_samples
-    hierarchical_precision hierarchical_recall neg_hamming_distance neg_hamming_distance_nodes lca_f1 neg_tree_distance
+    hierarchical_precision hierarchical_recall lca_f1 graph_accuracy neg_hamming_distance neg_hamming_distance_nodes
+    neg_tree_distance
     """
     a_hierarchy(hierarchy)
     choice("multilabel", multilabel, (True, False))

@@ -45,7 +45,8 @@ MEASURES: dict[str, Measure] = {
     "error_distance": Measure(
         "Distance of errors", "mean edges from a wrong label to the right one; 2 for siblings", False, True, "single"
     ),
-    "lca_f1": Measure("LCA-F1", "F1 of the ways up to the lowest common ancestor", only="single"),
+    "lca_f1": Measure("LCA-F1", "F1 of the ways up to the lowest common ancestors"),
+    "graph_accuracy": Measure("Graph-induced accuracy", "1 minus the distance of label sets, by pairs", only="sets"),
     "calibration_error": Measure("Calibration error", "mean difference of probability and truth", low_is_good=True),
 }
 
@@ -73,7 +74,6 @@ def measured(compared: Compared, answers: Answers, distances: FloatArray | None)
             "accuracy": right,
             "tree_distance": far / n_samples,
             "error_distance": far / len(distances) if len(distances) else float("nan"),
-            "lca_f1": metrics.lca_f1(**given),
         }
     else:
         found |= {
@@ -84,6 +84,7 @@ def measured(compared: Compared, answers: Answers, distances: FloatArray | None)
             "f1_micro_nodes": metrics.f1(over="nodes", **given),
             "hamming": metrics.hamming_distance(**given),
             "hamming_nodes": metrics.hamming_distance(over="nodes", **given),
+            "graph_accuracy": metrics.graph_accuracy(**given),
         }
         if answers.node_scores is not None:
             found["auprc"] = _auprc(compared, answers, given["labels"])
@@ -92,7 +93,7 @@ def measured(compared: Compared, answers: Answers, distances: FloatArray | None)
     return {name: float(found[name]) for name in MEASURES if name in found}
 
 
-_PLAIN = ("hierarchical_f1", "hierarchical_precision", "hierarchical_recall")
+_PLAIN = ("hierarchical_f1", "hierarchical_precision", "hierarchical_recall", "lca_f1")
 
 
 def pair(compared: Compared) -> dict[str, Any]:
