@@ -63,13 +63,24 @@ def test_busy_says_what_it_does(monkeypatch):
     assert "7 samples labelled" in said.getvalue()
 
 
+def test_busy_has_a_bar_once_it_knows_how_much_is_done(monkeypatch):
+    said = terminal(monkeypatch)
+    with Busy("reading docs.csv") as busy:
+        busy("10,000 samples labelled", 0.25)
+        busy("20,000 samples labelled", 0.5)
+        busy._bar.refresh()
+        assert busy._bar.tasks[0].percentage == 50
+    assert "20,000 samples labelled" in said.getvalue()
+    assert "left" in said.getvalue()
+
+
 def test_busy_says_nothing_to_a_pipe_or_when_quiet(monkeypatch):
     said = terminal(monkeypatch)
     with Busy("reading", quiet=True) as busy:
         busy("labelled")
     monkeypatch.setattr(sys, "stderr", io.StringIO())
     with Busy("reading") as busy:
-        busy("labelled")
+        busy("labelled", 0.5)
     assert said.getvalue() + sys.stderr.getvalue() == ""
 
 

@@ -72,6 +72,33 @@ def test_sparse_rows(tmp_path, monkeypatch, reader, labelled):
         assert all(part.y is None for part in parts)
 
 
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("reader", [read_svmlight, read_jsonl])
+def test_how_much_has_been_read(tmp_path, monkeypatch, reader, packed):
+    rng = np.random.default_rng(0)  # so that packing leaves something
+    rows = {
+        read_svmlight: [f"{3 + k % 2} {k + 1}:{rng.random()}\n" for k in range(20_000)],
+        read_jsonl: [f'{{"text": "{rng.random()}"}}\n' for k in range(20_000)],
+    }[reader]
+    raw = "".join(rows).encode()
+    (tmp_path / "x").write_bytes(gzip.compress(raw, 1) if packed else raw)
+    monkeypatch.setattr(files, "BLOCK", 50_000)
+    options = {"like": reader(tmp_path / "x")} if reader is read_svmlight else {"label": None}
+    chunks = read_chunks(reader, tmp_path / "x", 1000, **options)
+    assert chunks.share is None  # nothing is open
+    shares = [chunks.share for _ in chunks]
+    assert len(shares) > 5
+    assert shares == sorted(shares)
+    assert 0 < shares[0] < 0.5 < shares[-1] <= 1
+    assert chunks.share == 1.0
+
+
+def test_how_much_of_a_pipe_nobody_knows(monkeypatch):
+    given(monkeypatch, b'{"text": "a"}\n{"text": "b"}\n')
+    chunks = read_chunks(read_jsonl, "-", 1, label=None)
+    assert [chunks.share for _ in chunks] == [None, None]
+
+
 def test_what_was_skipped_is_counted_to_the_end(tmp_path, monkeypatch):
     file = tmp_path / "x.jsonl"
     file.write_text('{"text": "a"}\nx\n{"text": 3}\n{"text": "b"}\ny\n')

@@ -76,7 +76,9 @@ class FitProgress:
 
 
 class Busy:
-    """What is being done and for how long, on a terminal, while there is nothing to count; use it as a context.
+    """What is being done and for how long, on a terminal; use it as a context.
+
+    Once it is told how much has been done, there is a bar with the time left.
 
     Parameters
     ----------
@@ -87,7 +89,7 @@ class Busy:
 
     def __init__(self, what: str, *, quiet: bool = False) -> None:
         self._what, self._quiet = what, quiet
-        self._bar, self._task = None, None  # type: Any, Any
+        self._bar, self._task, self._has_share = None, None, False  # type: Any, Any, bool
 
     def __enter__(self) -> Busy:
         if not self._quiet and sys.stderr.isatty():
@@ -104,10 +106,20 @@ class Busy:
         if self._bar is not None:
             self._bar.stop()
 
-    def __call__(self, what: str) -> None:
-        """Say something else from now on."""
-        if self._bar is not None:
+    def __call__(self, what: str, share: float | None = None) -> None:
+        """Say something else from now on, and how much has been done."""
+        if self._bar is None:
+            return
+        if share is None:
             self._bar.update(self._task, description=what)
+            return
+        if not self._has_share:
+            self._has_share = True
+            self._bar.stop()
+            self._bar = bar()
+            self._task = self._bar.add_task("", total=1.0, gap="")
+            self._bar.start()
+        self._bar.update(self._task, completed=share, gap=fitting(what, self._bar.console.width))
 
 
 _BESIDE = 38  # columns of a bar's description, of the shortest bar, of the times and of the blanks between them

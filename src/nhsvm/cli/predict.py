@@ -89,7 +89,7 @@ def predict(
         for part in source:
             n_samples += part.n_samples
             writer.write(_beside(part, answers.columns(inputs_of(loaded, part)), options))
-            busy(f"{n_samples:,} samples labelled")
+            busy(f"{n_samples:,} samples labelled", source.share)
         if not n_samples:
             raise DataError(f"no sample has {' and '.join(samples.where or ())}")
     _close(n_samples, perf_counter() - start, source.skipped, options.output, quiet=quiet, json=json)
@@ -108,6 +108,7 @@ class Source:
         self._whole = kind is FileFormat.arff
         self._size = options.chunk
         self.skipped: Any = None
+        self.share: float | None = None
 
     def __iter__(self) -> Iterator[Dataset]:
         from nhsvm.datasets import read_chunks
@@ -119,7 +120,7 @@ class Source:
             return
         chunks = read_chunks(self._reader, self._file, self._size, **self._settings)
         for part in chunks:
-            found = self._checked(part)
+            found, self.share = self._checked(part), chunks.share
             if found.n_samples:
                 yield found
         self.skipped = chunks.skipped

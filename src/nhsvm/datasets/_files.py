@@ -5,9 +5,10 @@ from __future__ import annotations
 import codecs
 import gzip
 import io
+import os
 import sys
 import zlib
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
@@ -32,6 +33,7 @@ class Trouble:
             raise OptionError(f"on_error must be 'raise' or 'skip', not {on_error!r}")
         self.file, self.skipping, self._unit = file, on_error == "skip", unit
         self._count, self._first = 0, list[tuple[int, str]]()
+        self._share: Callable[[], float] | None = None
 
     def report(self, line: int, reason: str, hint: str = "") -> None:
         """Raise, or note that the sample in this line is left out; a hint is for those who can mend the file."""
@@ -43,6 +45,16 @@ class Trouble:
         if len(self._first) < _SHOWN:
             self._first.append((line, reason))
 
+    def watch(self, raw: IO[bytes]) -> None:
+        """Say from now on how much of a file has been read, as long as it is open."""
+        size = os.fstat(raw.fileno()).st_size
+        self._share = lambda: 1.0 if raw.closed or not size else raw.tell() / size
+
+    @property
+    def share(self) -> float | None:
+        """How much of the file has been read; None if nobody knows, as of a pipe."""
+        return None if self._share is None else self._share()
+
     def skipped(self, n_samples: int) -> Skipped:
         """What was left out, once all has been read; an error if nothing is left."""
         skipped = Skipped(self._count, tuple(self._first))
@@ -53,10 +65,12 @@ class Trouble:
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[IO[bytes]]:
+def opened(path: Path, trouble: Trouble | None = None) -> Iterator[IO[bytes]]:
     """A file to read bytes from, unpacked if its first bytes say gzip, whatever it is called; - is standard input."""
     try:
         with _raw(path) as raw:
+            if trouble is not None and path.is_file():
+                trouble.watch(raw)
             start = raw.read(2)
             packed = start == _GZIP
             if raw.seekable():
@@ -107,10 +121,10 @@ def checked_path(file: AnyPath) -> Path:
     return Path(file)
 
 
-def blocks(file: Path, size: int | None = None) -> Generator[bytes]:
+def blocks(file: Path, size: int | None = None, trouble: Trouble | None = None) -> Generator[bytes]:
     """The bytes of a file, some whole lines at a time; the last line gets an end if it has none."""
     size = BLOCK if size is None else size
-    with opened(file) as stream:
+    with opened(file, trouble) as stream:
         rest, line = b"", 1
         for data in iter(lambda: stream.read(size), b""):
             whole = rest + data
@@ -129,7 +143,7 @@ def blocks(file: Path, size: int | None = None) -> Generator[bytes]:
 def lines(file: Path, encoding: str, trouble: Trouble) -> Generator[tuple[int, str]]:
     """The lines of a text file and their numbers; a line that does not decode is a bad sample."""
     encoding = checked_encoding(encoding)
-    with opened(file) as stream:
+    with opened(file, trouble) as stream:
         for number, line in enumerate(_split(stream, file), 1):
             try:
                 text = line.decode(encoding)

@@ -81,7 +81,7 @@ def iter_rows(
         Of whether rows have labels: None, and when the first are read, what was found of them.
     """
     line, labels, scratch = 1, new_labels(None), _Scratch(0)
-    with closing(blocks(file)) as source:
+    with closing(blocks(file, trouble=trouble)) as source:
         for block in source:
             reader = _Reader(options, labels, trouble, scratch)
             line = reader.read(block, line)

@@ -34,6 +34,8 @@ class Chunks:
     ----------
     skipped : Skipped
         What has been left out up to now.
+    share : float or None
+        How much of the file has been read up to now; None if that is not known, as of a pipe.
     """
 
     def __init__(self, parts: Iterator[Dataset], trouble: Trouble) -> None:
@@ -49,6 +51,10 @@ class Chunks:
     @property
     def skipped(self) -> Skipped:
         return self._trouble.skipped(1)
+
+    @property
+    def share(self) -> float | None:
+        return self._trouble.share
 
 
 def read_chunks(reader: Callable[..., Dataset], file: AnyPath, size: int = 10_000, **options: Any) -> Chunks:
