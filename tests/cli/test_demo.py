@@ -57,6 +57,19 @@ def test_everything_with_the_default_sentence(tmp_path):
     assert "NHSVM on the docstrings of numpy, scipy and scikit-learn" in page
 
 
+def test_what_takes_long_is_said_before_it_is_done(monkeypatch, capsys):
+    from nhsvm.cli import _demo
+
+    def interrupted(*args, **options):
+        raise KeyboardInterrupt
+
+    comparison = _demo.Comparison()
+    monkeypatch.setattr(_demo, "_MODELS", {interrupted: ""})
+    with pytest.raises(KeyboardInterrupt):
+        next(comparison.run())
+    assert capsys.readouterr().err == "reading docstrings ...\ncompiling, once after installation ..."
+
+
 def test_a_sentence_and_no_report(tmp_path):
     output = run("--text", "variance of the mean", "--no-report")
     assert "'variance of the mean'\n  belongs to lib > lib.stats" in output

@@ -9,6 +9,7 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
+import typer
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.pipeline import make_pipeline
 
@@ -76,7 +77,7 @@ class Comparison:
 
     def run(self) -> Iterator[str]:
         """Fit all models; lines of a table, as they are done."""
-        note(f"compiling, once after installation ... {self._compile():.0f} s")
+        self._compile()
         yield f"{'model':<7}  {'':<32}  {'accuracy':>8}  {'distance':>8}  {'gap':>5}  {'time':>6}"
         for kind, what in _MODELS.items():
             svm, seconds = self._fitted(kind)
@@ -98,13 +99,14 @@ class Comparison:
         share = float(np.mean(self.model.predict(self.texts) == self.true))
         return float(np.sqrt(share * (1 - share) / len(self.true)))
 
-    def _compile(self) -> float:
+    def _compile(self) -> None:
         """Fit on a few samples, so that the times shown are not those of the compiler."""
         start = perf_counter()
+        typer.echo("compiling, once after installation ...", err=True, nl=False)  # it may take a minute
         few = np.unique(self.y, return_index=True)[1][:3]
         for kind in _MODELS:
             kind(self.hierarchy, C=C, tol=TOL).fit(self.X[few], self.y[few]).predict(self.X[few])
-        return perf_counter() - start
+        note(f" {perf_counter() - start:.0f} s")
 
     def _fitted(self, kind: Any) -> tuple[Any, float]:
         options: dict[str, Any] = {}
