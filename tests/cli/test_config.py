@@ -63,6 +63,19 @@ def test_tables_of_commands(folder):
     assert len(json.loads(done.lines[0])["labels"]) == 2
 
 
+def test_one_file_for_all_commands(folder):
+    """Keys at the top that another command has are no mistakes."""
+    (folder / "all.toml").write_text('text = "text"\npath = "path"\nmin-df = 1\nC = 4\n[predict]\ntop-k = 2\n')
+    for command in (["train", "docs.csv", "-q"], ["predict", "model.nhsvm", "docs.csv"]):
+        done = nhsvm(*command, "--config", "all.toml")
+        assert done.code == 0, done.err
+    assert done.lines[0] == "label_1,label_2"
+    assert nhsvm("evaluate", "model.nhsvm", "docs.csv", "--config", "all.toml").code == 0
+    (folder / "all.toml").write_text('[predict]\npath = "path"\n')
+    said = nhsvm("predict", "model.nhsvm", "docs.csv", "--config", "all.toml").message
+    assert "unknown key 'path'" in said
+
+
 @pytest.mark.parametrize(
     ("content", "said"),
     [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Iterable
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,7 +18,8 @@ _OWN = ("config", "help")  # options that make no sense in a file
 def _use(context: typer.Context, file: Path | None) -> Path | None:
     """Make the values of a file the defaults of a command, so that what is typed wins."""
     if file is not None and not context.resilient_parsing:
-        context.default_map = {**(context.default_map or {}), **read_config(file, context.command)}
+        others = getattr(context.find_root().command, "commands", {}).values()
+        context.default_map = {**(context.default_map or {}), **read_config(file, context.command, others)}
     return file
 
 
@@ -34,11 +36,12 @@ ConfigFile = Annotated[
 ]
 
 
-def read_config(file: Path, command: Any) -> dict[str, Any]:
+def read_config(file: Path, command: Any, others: Iterable[Any] = ()) -> dict[str, Any]:
     """Options of a command in a TOML file.
 
-    Keys are the long names of options, with ``-`` or ``_``, at the top or in a table with the name of the command;
-    tables of other commands are left alone. Arguments have the name that ``--help`` shows, such as ``data``.
+    Keys are the long names of options, with ``-`` or ``_``, at the top or in a table with the name of the command.
+    Tables of ``others``, and keys at the top that only these know, are left alone. Arguments have the name that
+    ``--help`` shows, such as ``data``.
 
     Raises
     ------
@@ -53,11 +56,22 @@ def read_config(file: Path, command: Any) -> dict[str, Any]:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise FileFormatError(file, None, f"not TOML: {error}") from None
     commands = _names_of_commands(command)
+    theirs = {name for other in others for name in _names(_options(other))} - set(_names(_options(command)))
     own = content.pop(command.name, {})
     if not isinstance(own, dict):
         raise FileFormatError(file, None, f"{command.name!r} must be a table, with the options of that command")
-    given = {key: value for key, value in content.items() if not (key in commands and isinstance(value, dict))}
-    return _checked(file, given | own, {p.name: p for p in command.params if p.name not in _OWN})
+    tables = {key for key, value in content.items() if key in commands and isinstance(value, dict)}
+    given = {key: value for key, value in content.items() if key not in tables and _key(key) not in theirs}
+    return _checked(file, given | own, _options(command))
+
+
+def _options(command: Any) -> dict[str, Any]:
+    return {p.name: p for p in command.params if p.name not in _OWN}
+
+
+def _names(options: dict[str, Any]) -> dict[str, str]:
+    """Keys, as they are compared, and the parameters that they stand for."""
+    return {_key(option.lstrip("-")): name for name, p in options.items() for option in (name, *p.opts)}
 
 
 def _names_of_commands(command: Any) -> set[str]:
@@ -67,7 +81,7 @@ def _names_of_commands(command: Any) -> set[str]:
 
 
 def _checked(file: Path, given: dict[str, Any], known: dict[str, Any]) -> dict[str, Any]:
-    names = {_key(option.lstrip("-")): name for name, p in known.items() for option in (name, *p.opts)}
+    names = _names(known)
     negative = {_key(option.lstrip("-")): name for name, p in known.items() for option in p.secondary_opts}
     found: dict[str, Any] = {}
     for key, value in given.items():
