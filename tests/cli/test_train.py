@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -13,6 +14,7 @@ from sklearn.pipeline import Pipeline
 import nhsvm as package
 from cli.data import DOCS, write_all
 from cli.running import nhsvm
+from nhsvm.cli import COMMANDS
 from nhsvm.cli._progress import FitProgress
 from nhsvm.datasets import read_csv
 from nhsvm.persistence import load_with_note, read_model
@@ -377,6 +379,14 @@ def test_help_is_light_and_shows_examples():
     script = f"import sys, nhsvm.cli; print([m for m in {heavy!r} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("command", [(), *((name,) for name in COMMANDS), ("reproduce", "synthetic")])
+def test_help_of_flags_asks_for_no_value(command, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
+    shown = nhsvm(*command, "--help").out
+    assert "--help   " in shown
+    assert not re.search(r"<bool>|BOOL", shown)
 
 
 def test_every_command_has_an_example():

@@ -14,12 +14,14 @@ from typing import Any, NoReturn
 import typer
 
 from nhsvm import __version__
+from nhsvm.cli._help import Command, Group
 from nhsvm.errors import NHSVMError
 
 COMMANDS = ("train", "tune", "predict", "evaluate", "inspect", "convert", "reproduce", "demo")
 """Names of commands; ``nhsvm train`` is ``train`` in ``cli/train.py``."""
 
 app = typer.Typer(
+    cls=Group,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
@@ -38,7 +40,7 @@ for _name in COMMANDS:
     if isinstance(_command, typer.Typer):  # commands of its own
         app.add_typer(_command, name=_name)
     else:
-        app.command(_name, help=_flowing(_command.__doc__))(_command)
+        app.command(_name, cls=Command, help=_flowing(_command.__doc__))(_command)
 
 
 def _show_version(asked: bool) -> None:

@@ -7,10 +7,12 @@ from typing import Annotated
 
 import typer
 
+from nhsvm.cli._help import Command, Group
 from nhsvm.cli._output import needs, note
 from nhsvm.errors import DataError, OptionError
 
 reproduce = typer.Typer(
+    cls=Group,
     no_args_is_help=True,
     rich_markup_mode="rich",
     help="Make the paper's tables and figures again, as pages.\n\nExample: nhsvm reproduce norms --out docs",
@@ -44,7 +46,7 @@ def _say(files: list[Path]) -> None:
         typer.echo(path)
 
 
-@reproduce.command()
+@reproduce.command(cls=Command)
 def synthetic(
     repeats: Annotated[int, typer.Option(help="Data sets of each kind.")] = 20,
     seed: Seed = 0,
@@ -81,7 +83,7 @@ def synthetic(
     _say(_synthetic_page.write(results, out))
 
 
-@reproduce.command()
+@reproduce.command(cls=Command)
 def benchmarks(
     data: Annotated[
         Path | None, typer.Option(metavar="DIR", show_default=False, help="Folder with a folder for every set.")
@@ -127,7 +129,7 @@ def benchmarks(
     _say(files or page.write(page.stored(out), out))
 
 
-@reproduce.command()
+@reproduce.command(cls=Command)
 def norms(seed: Seed = 0, out: Out = Path("docs")) -> None:
     """Table 1: the norms of weight matrices, computed, beside their closed forms.
 
@@ -139,7 +141,7 @@ def norms(seed: Seed = 0, out: Out = Path("docs")) -> None:
     _say(write(out, seed))
 
 
-@reproduce.command()
+@reproduce.command(cls=Command)
 def invariance(
     seed: Seed = 0,
     out: Out = Path("docs"),
@@ -156,7 +158,7 @@ def invariance(
     _say(write(out, seed, copies=copies, rhos=rhos, quick=quick))
 
 
-@reproduce.command()
+@reproduce.command(cls=Command)
 def weights(out: Out = Path("docs")) -> None:
     """What each scheme of weights does to example hierarchies.
 

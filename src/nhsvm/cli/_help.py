@@ -1,0 +1,25 @@
+"""Commands whose ``--help`` shows no type of options that take no value, such as ``--quiet``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from typer.core import TyperCommand, TyperGroup
+
+
+class _Plain:
+    def get_params(self, ctx: Any) -> list[Any]:
+        """All parameters; flags have nothing to show behind their name."""
+        found: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        for parameter in found:
+            if getattr(parameter, "is_flag", False) and parameter.metavar is None:
+                parameter.metavar = ""
+        return found
+
+
+class Command(_Plain, TyperCommand):
+    """A command."""
+
+
+class Group(_Plain, TyperGroup):
+    """A command with commands of its own."""
