@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from nhsvm.estimators import HRSVM, HSVM, NHSVM, SSVM, FlatSVM
     from nhsvm.estimators._estimate import estimate_memory
+    from nhsvm.estimators._prune import prune
     from nhsvm.explanation import explain
     from nhsvm.hierarchy import Hierarchy
     from nhsvm.persistence import load, save
@@ -24,6 +25,7 @@ __all__ = [
     "explain",
     "load",
     "node_weights",
+    "prune",
     "save",
 ]
 
@@ -38,6 +40,7 @@ _HOME = {
     "explain": "nhsvm.explanation",
     "load": "nhsvm.persistence",
     "node_weights": "nhsvm.weights",
+    "prune": "nhsvm.estimators._prune",
     "save": "nhsvm.persistence",
 }  # public name -> module, imported on first use
 

@@ -37,6 +37,28 @@ def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @intrinsic
+def widened(typing_context: Any, weight: Any) -> Any:
+    """A stored weight as a float to compute with: uint16 are the bits of a float16, int8 a number, floats themselves.
+
+    The bits of a half, moved to where a float has them, are the same number but for its exponent, which is 112 too
+    small. Infinity and NaN are not looked for.
+    """
+    if weight not in (types.uint16, types.int8):
+        return weight(weight), lambda context, builder, signature, arguments: arguments[0]
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        single, word = ir.FloatType(), ir.IntType(32)
+        if weight is types.int8:
+            return builder.sitofp(arguments[0], single)
+        bits = builder.zext(arguments[0], word)
+        sign = builder.shl(builder.and_(bits, word(0x8000)), word(16))
+        size = builder.shl(builder.and_(bits, word(0x7FFF)), word(13))
+        return builder.fmul(builder.bitcast(builder.or_(sign, size), single), single(2.0**112))
+
+    return types.float32(weight), generate
+
+
+@intrinsic
 def prefetch(typing_context: Any, array: Any, position: Any) -> Any:
     """Ask for ``array[position]`` (one-dimensional) to be brought into the cache, and do not wait for it."""
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,21 @@ class StoredRows:
     full: AnyFloats
     constant: AnyFloats
 
+    @classmethod
+    def from_lists(cls, indptr: PtrArray, index: IntArray, value: AnyFloats, constant: AnyFloats) -> StoredRows:
+        """Rows from the columns and weights of every feature, one after the other; full where that takes less room."""
+        n_columns = len(constant)
+        index = index.astype(np.uint16 if n_columns <= 2**16 else np.uint32, copy=False)
+        sizes = np.diff(indptr)
+        wide = sizes * (index.itemsize + value.itemsize) > n_columns * value.itemsize
+        inside = np.repeat(wide, sizes)
+        full = np.zeros((int(wide.sum()), n_columns), dtype=value.dtype)
+        full[np.repeat(np.arange(len(full)), sizes[wide]), index[inside]] = value[inside]
+        short = np.where(wide, 0, sizes)
+        start = np.where(wide, np.cumsum(wide) - 1, np.cumsum(short) - short)
+        size = np.where(wide, -1, short).astype(np.int32)
+        return cls(start.astype(np.int64), size, index[~inside], value[~inside], full, constant)
+
     @property
     def arrays(self) -> tuple[Any, ...]:
         """(start, size, index, value, full), as kernels take them."""
@@ -60,6 +76,39 @@ class StoredRows:
         """Weights that are not zero, the constant feature's included."""
         return sum(int(np.count_nonzero(array)) for array in (self.value, self.full, self.constant))
 
+    def mapped(self, use: Callable[[AnyFloats], AnyFloats]) -> StoredRows:
+        """The same rows with other weights, made part by part."""
+        return replace(self, value=use(self.value), full=use(self.full), constant=use(self.constant))
+
+    def owners(self) -> IntArray:
+        """The feature of every entry of short rows."""
+        found = np.zeros(len(self.value), dtype=np.int32)
+        _, source, lengths = self._entries()
+        found[source] = np.repeat(np.flatnonzero(self.size > 0), lengths)
+        return found
+
+    def full_owners(self) -> IntArray:
+        """The feature of every full row."""
+        found = np.zeros(len(self.full), dtype=np.int32)
+        wide = np.flatnonzero(self.size < 0)
+        found[self.start[wide]] = wide
+        return found
+
+    def largest(self) -> AnyFloats:
+        """The largest absolute weight of every feature, the constant one the last."""
+        found = np.zeros(len(self.start) + 1, dtype=self.dtype)
+        np.maximum.at(found, self.owners(), np.abs(self.value))
+        np.maximum.at(found, self.full_owners(), np.abs(self.full).max(axis=1, initial=0.0))
+        found[-1] = np.abs(self.constant).max(initial=0.0)
+        return found
+
+    def _entries(self) -> tuple[PtrArray, PtrArray, PtrArray]:
+        """Of the entries of short rows, in the order of features: number in the row, place; and lengths of the rows."""
+        short = np.flatnonzero(self.size > 0)
+        lengths = self.size[short].astype(np.int64)
+        steps = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        return steps, np.repeat(self.start[short], lengths) + steps, lengths
+
     def to_csc(self) -> sp.csc_array:
         """U without the constant feature as (n_columns, n_features)."""
         n_features, n_columns = self.shape[0] - 1, self.shape[1]
@@ -70,9 +119,8 @@ class StoredRows:
             part = slice(indptr[f], indptr[f + 1])
             index[part], value[part] = np.arange(n_columns), self.full[self.start[f]]
         short = np.flatnonzero(self.size > 0)
-        lengths = sizes[short]
-        steps = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-        to, source = np.repeat(indptr[short], lengths) + steps, np.repeat(self.start[short], lengths) + steps
+        steps, source, lengths = self._entries()
+        to = np.repeat(indptr[short], lengths) + steps
         index[to], value[to] = self.index[source], self.value[source]
         made = sp.csc_array((value, index, indptr), shape=(n_columns, n_features))
         made.eliminate_zeros()
@@ -107,16 +155,16 @@ class StoredRows:
         """The arrays by name, for a file."""
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
-    def check(self) -> None:
+    def check(self, kinds: Sequence[str] = ("float32", "float64")) -> None:
         """Raise a ValueError unless kernels can read it: it may come from a file."""
         n, n_columns = len(self.start), len(self.constant)
-        kinds = [array.dtype for array in (self.start, self.size)]
-        if kinds != [np.int64, np.int32] or self.size.shape != (n,) or self.index.shape != self.value.shape:
+        places = [array.dtype for array in (self.start, self.size)]
+        if places != [np.int64, np.int32] or self.size.shape != (n,) or self.index.shape != self.value.shape:
             raise ValueError("rows of weights whose parts do not fit together")
         if self.index.dtype not in (np.uint16, np.uint32) or self.full.ndim != 2 or self.full.shape[1] != n_columns:
             raise ValueError("rows of weights of a kind that is not known")
-        if not self.value.dtype == self.full.dtype == self.dtype or self.dtype not in (np.float32, np.float64):
-            raise ValueError("rows of weights that are no floats, or of several precisions")
+        if not self.value.dtype == self.full.dtype == self.dtype or self.dtype not in kinds:
+            raise ValueError(f"rows of weights that are not of one type, or of another than {list(kinds)}")
         length = np.where(self.size < 0, 1, self.size)
         room = np.where(self.size < 0, len(self.full), len(self.value))
         if n and ((self.start < 0) | (self.size < -1) | (self.start + length > room)).any():

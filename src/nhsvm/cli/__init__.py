@@ -17,7 +17,7 @@ from nhsvm import __version__
 from nhsvm.cli._help import Command, Group
 from nhsvm.errors import NHSVMError
 
-COMMANDS = ("train", "tune", "predict", "evaluate", "inspect", "convert", "reproduce", "demo")
+COMMANDS = ("train", "tune", "predict", "evaluate", "inspect", "shrink", "convert", "reproduce", "demo")
 """Names of commands; ``nhsvm train`` is ``train`` in ``cli/train.py``."""
 
 app = typer.Typer(

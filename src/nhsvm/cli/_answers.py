@@ -30,6 +30,8 @@ class Questions:
         Also say these of every label.
     partial : float or None
         Also the deepest node that is at least so probable.
+    beam : int or None
+        Look for the label with so many nodes a level, instead of exactly.
     """
 
     top_k: int | None = None
@@ -37,6 +39,7 @@ class Questions:
     probabilities: bool = False
     paths: bool = False
     partial: float | None = None
+    beam: int | None = None
 
     def check(self, loaded: LoadedModel) -> None:
         """An error for what the model cannot answer."""
@@ -47,6 +50,10 @@ class Questions:
             raise OptionError("--partial is for models with one label a sample")
         if self.partial is not None and not 0 < self.partial <= 1:
             raise OptionError(f"--partial must be above 0 and at most 1, not {self.partial:g}")
+        if self.beam is not None and self.top_k is not None:
+            raise OptionError("--beam finds one label, and --top-k asks for several: leave one of them out")
+        if self.beam is not None:
+            loaded.svm._check_beam(self.beam)
 
 
 class Answers:
@@ -112,7 +119,7 @@ class Answers:
         if self._ask.top_k is not None:
             labels = svm.predict_topk(X, self._ask.top_k)
             return [[self._position(label) for label in row] for row in labels.tolist()]
-        found = svm.predict(X)
+        found = svm.predict(X, beam=self._ask.beam)
         if not self._loaded.is_multilabel:
             return [[self._position(label)] for label in found.tolist()]
         if hasattr(found, "tocsr"):

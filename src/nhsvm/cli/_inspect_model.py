@@ -18,6 +18,7 @@ from nhsvm.errors import UnknownLabelError
 from nhsvm.explanation import features_of
 from nhsvm.hierarchy import Hierarchy
 from nhsvm.hierarchy.virtual import VirtualLeaf, public
+from nhsvm.packed import Packed
 from nhsvm.rows import StoredRows
 
 _RUNNING = ("hierarchy", "verbose", "callback", "n_jobs", "warm_start")  # options that say nothing of the result
@@ -173,7 +174,9 @@ def _convergence_text(found: dict[str, Any]) -> str:
 def _memory(file: Path, loaded: LoadedModel) -> dict[str, Any]:
     """Bytes of the file and of what is in memory when the model is in use."""
     values = loaded.svm._values
-    filled = values.count_nonzero() if isinstance(values, StoredRows) else int(np.count_nonzero(values))
+    kept = isinstance(values, (StoredRows, Packed))
+    filled = values.count_nonzero() if kept else int(np.count_nonzero(values))
+    stored = np.dtype(values.precision) if isinstance(values, Packed) else values.dtype
     graph = loaded.svm.hierarchy_.graph
     lists = [graph.parents, graph.children, graph.ancestors, graph.leaf_ancestors]
     hierarchy = sum(part.indptr.nbytes + part.indices.nbytes for part in lists)
@@ -183,9 +186,9 @@ def _memory(file: Path, loaded: LoadedModel) -> dict[str, Any]:
         "file": file.stat().st_size,
         "weights": values.nbytes,
         "shape": list(values.shape),
-        "dtype": str(values.dtype),
+        "dtype": str(stored),
         "zeros": 1.0 - filled / max(1, math.prod(values.shape)),
-        "weights_if_sparse": filled * (values.dtype.itemsize + 4),
+        "weights_if_sparse": filled * (stored.itemsize + 4),
         "hierarchy": hierarchy,
         "words": text,
         "in_use": values.nbytes + hierarchy + text,

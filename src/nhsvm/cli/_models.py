@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,11 +16,23 @@ import typer
 
 from nhsvm.cli._blocks_steps import refuse_made
 from nhsvm.cli._inputs import FileFormat, LabelOptions, LabelType, SampleOptions, format_of, read_data
+from nhsvm.cli._options import option
 from nhsvm.errors import DataError, FileFormatError, NHSVMError, OptionError
 
 if TYPE_CHECKING:
     from nhsvm.datasets import Dataset
 
+
+class Precision(StrEnum):
+    """Of the weights in a model file."""
+
+    float16 = "float16"
+    int8 = "int8"
+
+
+PrecisionOption = Annotated[
+    Precision | None, option(help="Weights in two bytes, or in one, for a smaller file.", default="as trained")
+]
 ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="Model file, as nhsvm train writes it.")]
 
 _SAMPLE_KEYS = ("text", "features", "ignore_feature", "any_order")

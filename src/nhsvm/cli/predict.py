@@ -46,6 +46,10 @@ class AnswerOptions:
         float | None,
         option(metavar="THRESHOLD", help="Also the deepest node that is at least so probable."),
     ] = None
+    beam: Annotated[
+        int | None,
+        option(min=1, help="Keep so many nodes a level: quicker, and perhaps not the best.", default="exact"),
+    ] = None
     id_column: Annotated[str | None, option(metavar="COLUMN", help="Column of the data to write first.")] = None
     keep_columns: Annotated[bool, option("--keep-columns", help="Write all columns of the data.")] = False
     chunk: Annotated[int, typer.Option(min=1, help="Rows at work at a time.")] = 10_000
@@ -78,7 +82,9 @@ def predict(
     check_distinct(options.output, model, data, config)
     output_format(options.output, options.to)
     loaded = load_model(model)
-    questions = Questions(options.top_k, options.scores, options.probabilities, options.paths, options.partial)
+    questions = Questions(
+        options.top_k, options.scores, options.probabilities, options.paths, options.partial, options.beam
+    )
     answers = Answers(loaded, questions)
     source = Source(loaded, data, samples, options)
     width = None if options.top_k is None else min(options.top_k, len(loaded.svm.classes_))

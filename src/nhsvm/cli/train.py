@@ -15,7 +15,7 @@ from nhsvm.cli._config import ConfigFile
 from nhsvm.cli._estimators import ModelOptions, described, make_estimator
 from nhsvm.cli._features import FeatureOptions, fitted, make_steps, summary
 from nhsvm.cli._inputs import DataFile, FileFormat, LabelOptions, SampleOptions, format_of, read_data, takes
-from nhsvm.cli._models import note_of
+from nhsvm.cli._models import PrecisionOption, note_of
 from nhsvm.cli._output import JsonFlag, check_distinct, check_model_path, note, print_json, readable_bytes, writing
 from nhsvm.cli._progress import Busy, FitProgress
 from nhsvm.errors import OptionError
@@ -35,6 +35,7 @@ def train(
     options: ModelOptions,
     *,
     output: Annotated[Path, typer.Option("--output", "-o", help="Model file to write.")] = Path("model.nhsvm"),
+    precision: PrecisionOption = None,
     config: ConfigFile = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
     json: JsonFlag = False,
@@ -59,7 +60,7 @@ def train(
     from nhsvm.persistence import save
 
     with writing(output):
-        save(model, output, note=note_of(data, samples, labels, dataset))
+        save(model, output, note=note_of(data, samples, labels, dataset), precision=precision)
     result |= {"file": str(output), "bytes": output.stat().st_size, "skipped": dataset.skipped.count}
     if json:
         print_json(result)

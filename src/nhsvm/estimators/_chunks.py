@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from nhsvm.estimators._data import LARGEST, precise_enough, too_large
+from nhsvm.estimators._data import LARGEST, precise_enough, too_large, within
 from nhsvm.estimators._options import n_threads
+from nhsvm.packed import Packed
 from nhsvm.rows import StoredRows
 
 _SCORES = 2**18  # numbers in the scores of one chunk of samples
@@ -23,7 +24,7 @@ class Learned(NamedTuple):
 
     Attributes
     ----------
-    values : array or StoredRows
+    values : array, StoredRows or Packed
         Feature-major with shape (n_features + 1, n_columns) if ``by_feature``, else (n_columns, n_features + 1).
     by_feature : bool
     bias : float
@@ -61,7 +62,7 @@ def in_chunks(
     from nhsvm.solvers._threads import Team
 
     values, by_feature, bias = learned
-    dtype = _precision(X, learned)
+    dtype = scoring_precision(X, learned)
     step = max(16, _SCORES // max(1, learned.n_columns, width or 0))
 
     def scored(weights: Any, rows: slice) -> Floats:
@@ -69,11 +70,14 @@ def in_chunks(
         weights.scores(np.arange(rows.start, rows.stop), scores)
         return scores
 
+    if isinstance(values, Packed):
+        X, values, bias = unpacked(X, values, bias)
     with Team(n_threads(n_jobs)) as team:
         if sp.issparse(X) or isinstance(values, StoredRows):
+            X = as_sparse(X)
             sparse: Any
             if isinstance(values, StoredRows):
-                sparse = StoredWeights(prepare(sp.csr_array(X)), values, bias)
+                sparse = StoredWeights(prepare(X), values, bias)
             else:
                 sparse = SparseWeights(prepare(X), values if by_feature else np.ascontiguousarray(values.T), bias)
 
@@ -93,11 +97,30 @@ def in_chunks(
             _share(team, use, rows.start, scores)
 
 
-def _precision(X: Any, learned: Learned) -> np.dtype[Any]:
+def scoring_precision(X: Any, learned: Learned) -> np.dtype[Any]:
     """To score in: that of dense samples is kept, since they are scored by BLAS in it anyway."""
     if not sp.issparse(X) and X.dtype == np.float64:
         return np.dtype(np.float64)
     return learned.values.dtype if precise_enough(X, learned.bias) else np.dtype(np.float64)
+
+
+def as_sparse(X: Any) -> Any:
+    """Samples in rows; dense ones, whose values nobody has looked at, must not be too large."""
+    if not sp.issparse(X) and not within(X, LARGEST):
+        raise too_large(X)
+    return sp.csr_array(X)
+
+
+def unpacked(X: Any, packed: Packed, bias: float) -> tuple[Any, Any, float]:
+    """Samples, weights and the value of the constant feature, such that scores are plain sums of products.
+
+    Codes are read as they are, so that no copy of a large model is made, and samples take their scales.
+    """
+    if not sp.issparse(X) and not isinstance(packed.codes, StoredRows):  # for BLAS, and tables of few features
+        return X, packed.widened(), bias
+    X = as_sparse(X)
+    scaled = sp.csr_array((X.data * packed.scale[X.indices], X.indices, X.indptr), shape=X.shape)
+    return scaled, packed.raw(), bias * float(packed.scale[-1])
 
 
 def _share(team: Any, use: Callable[[slice, Floats], None], start: int, scores: Floats) -> None:

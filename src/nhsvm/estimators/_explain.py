@@ -14,6 +14,7 @@ from nhsvm.explanation.parts import Explanation, Explanations, NodePart
 from nhsvm.hierarchy import Hierarchy
 from nhsvm.hierarchy.graph import FloatArray, IntArray
 from nhsvm.hierarchy.virtual import VirtualLeaf, public
+from nhsvm.packed import Packed
 from nhsvm.rows import StoredRows
 
 Label = Hashable
@@ -124,7 +125,7 @@ class Explaining:
         column = np.flatnonzero(self._columns.nodes == self.hierarchy_.number(node))
         if not len(column):  # no weight, so no vector
             return []
-        if isinstance(self._values, StoredRows):
+        if isinstance(self._values, (StoredRows, Packed)):
             weights = self._values.column(int(column[0]))
         else:
             weights = self._values[:-1, column[0]] if self._by_feature else self._values[column[0], :-1]
@@ -202,7 +203,7 @@ class Explaining:
         place = np.minimum(np.searchsorted(columns, nodes), len(columns) - 1)
         has = np.flatnonzero(columns[place] == nodes)
         at = place[has]
-        if isinstance(self._values, StoredRows):
+        if isinstance(self._values, (StoredRows, Packed)):
             values = self._values.block(used, at).T
         else:
             values = self._values[np.ix_(used, at)].T if self._by_feature else self._values[np.ix_(at, used)]

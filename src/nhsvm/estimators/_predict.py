@@ -12,12 +12,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from nhsvm.columns import Columns
 from nhsvm.errors import OptionError
+from nhsvm.estimators._beam import beam_leaves
 from nhsvm.estimators._chunks import Learned, in_chunks
 from nhsvm.estimators._data import checked, checked_weights, same_length
 from nhsvm.estimators._explain import Explaining
 from nhsvm.estimators._sets import Sets
 from nhsvm.estimators._targets import as_labels
 from nhsvm.hierarchy.graph import IntArray
+from nhsvm.packed import Packed
 from nhsvm.rows import StoredRows
 
 Floats = npt.NDArray[Any]
@@ -30,7 +32,7 @@ class Prediction(Explaining, Sets):
     ----------
     _values : array
         U, feature-major with shape (n_features + 1, n_columns) if ``_by_feature``, else (n_columns, n_features + 1); or
-        StoredRows, where a table would be too large.
+        StoredRows, where a table would be too large; or Packed, in a model that was saved to be small.
     _columns : Columns
         With the leaves in the order of ``classes_``, so that the first of equal scores wins.
     _class_leaves : array of n_classes
@@ -51,9 +53,10 @@ class Prediction(Explaining, Sets):
         A sparse array, made when asked for, if weights did not fit into memory as a table.
         """
         check_is_fitted(self)
-        if isinstance(self._values, StoredRows):
-            return self._sparse_coef(self._values)
-        values = self._values[:-1].T if self._by_feature else self._values[:, :-1]
+        values = self._values.widened() if isinstance(self._values, Packed) else self._values
+        if isinstance(values, StoredRows):
+            return self._sparse_coef(values)
+        values = values[:-1].T if self._by_feature else values[:, :-1]
         if self._columns.n_columns == self._n_nodes:
             return values
         full = np.zeros((self._n_nodes, values.shape[1]), dtype=values.dtype)
@@ -71,7 +74,7 @@ class Prediction(Explaining, Sets):
     def intercept_(self) -> Floats:
         """What the constant feature adds to the score of every node (n_nodes,)."""
         check_is_fitted(self)
-        if isinstance(self._values, StoredRows):
+        if isinstance(self._values, (StoredRows, Packed)):
             last = self._values.constant
         else:
             last = self._values[-1] if self._by_feature else self._values[:, -1]
@@ -98,9 +101,18 @@ class Prediction(Explaining, Sets):
         scores = self._class_scores(X)
         return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: Any, *, beam: int | None = None) -> Any:
         """The label, or label set, with the highest score of every sample.
 
+        Parameters
+        ----------
+        X : samples
+        beam : int, optional
+            Go down the tree and keep so many nodes a level, instead of looking at all labels: quicker with sparse
+            features and many nodes, and the label may not be the best one. For one label a sample, on trees.
+
+        Notes
+        -----
         Label sets come in the form they were given to :meth:`fit` in: an array of lists, tuples, sets or frozensets, or
         an indicator, dense or sparse, with the columns of ``classes_``. Each is the best of all label sets, found
         exactly; an empty one only with ``allow_empty=True``.
@@ -108,12 +120,24 @@ class Prediction(Explaining, Sets):
         from nhsvm.oracles.single_label import best_leaves
 
         check_is_fitted(self)
+        if beam is not None:
+            self._check_beam(beam)
         if self._sets is not None:
             return self._predict_sets(X)
         X = self._checked(X)
+        if beam is not None:
+            return self.classes_[beam_leaves(X, self._learned, self._columns, beam, self.n_jobs)]
         best = np.empty(X.shape[0], dtype=np.int32)
         self._in_chunks(X, lambda part, scores: best_leaves(self._columns, scores, best[part]))
         return self.classes_[best]
+
+    def _check_beam(self, beam: Any) -> None:
+        if not isinstance(beam, (int, np.integer)) or isinstance(beam, bool) or not beam >= 1:
+            raise OptionError(f"beam must be None or a whole number of at least 1, not {beam!r}")
+        if self._sets is not None:
+            raise OptionError("beam is for one label a sample; label sets are searched for exactly")
+        if not self.hierarchy_.graph.is_tree:
+            raise OptionError("beam goes down a tree, but a node of this hierarchy has several parents")
 
     def predict_topk(self, X: Any, k: int = 5) -> Floats:
         """The k classes with the highest scores, best first: (n_samples, k), or all classes if there are fewer.
@@ -172,4 +196,8 @@ class Prediction(Explaining, Sets):
 
     def _in_chunks(self, X: Any, use: Callable[[slice, Floats], None], width: int | None = None) -> None:
         """Column scores of all samples, some at a time, on all threads."""
-        in_chunks(X, Learned(self._values, self._by_feature, self._bias), use, self.n_jobs, width)
+        in_chunks(X, self._learned, use, self.n_jobs, width)
+
+    @property
+    def _learned(self) -> Learned:
+        return Learned(self._values, self._by_feature, self._bias)

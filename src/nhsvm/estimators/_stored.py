@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from os import PathLike
 from typing import Any
 
@@ -11,6 +12,7 @@ from nhsvm.columns import Columns, make_columns
 from nhsvm.estimators._curves import Curves
 from nhsvm.estimators._sets import SetModel
 from nhsvm.hierarchy.graph import IntArray
+from nhsvm.packed import PRECISIONS, Packed, pack
 from nhsvm.rows import StoredRows
 
 _ROWS = "rows/"  # before the names of arrays of weights that are no table
@@ -19,11 +21,23 @@ _ROWS = "rows/"  # before the names of arrays of weights that are no table
 class Stored:
     """What :mod:`nhsvm.persistence` asks of an estimator."""
 
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the fitted model to a file, for :func:`nhsvm.load`."""
+    def save(self, path: str | PathLike[str], *, precision: str | None = None) -> None:
+        """Write the fitted model to a file, for :func:`nhsvm.load`.
+
+        Parameters
+        ----------
+        path : path
+        precision : {"float16", "int8"}, optional
+            Of the weights in the file, and of the model that is loaded from it; as they are by default. See
+            :func:`nhsvm.save`.
+        """
         from nhsvm.persistence import save
 
-        save(self, path)
+        save(self, path, precision=precision)
+
+    def _packed(self: Any, precision: str) -> Any:
+        """The same model with weights of lower precision."""
+        return with_weights(self, pack(self._values, self._by_feature, precision), self._by_feature)
 
     def _fitted_state(self: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         state = {
@@ -39,10 +53,14 @@ class Stored:
             "sets": None if self._sets is None else self._sets._asdict(),
         }
         arrays = {"node_weights": self.node_weights_, "class_leaves": self._class_leaves}
-        if isinstance(self._values, StoredRows):
-            arrays |= {_ROWS + name: array for name, array in self._values.fields().items()}
+        values = self._values
+        if isinstance(values, Packed):
+            state["precision"] = values.precision
+            arrays["scale"], values = values.scale, values.codes
+        if isinstance(values, StoredRows):
+            arrays |= {_ROWS + name: array for name, array in values.fields().items()}
         else:
-            arrays["values"] = self._values
+            arrays["values"] = values
         if hasattr(self, "offsets_"):
             arrays["offsets"] = self.offsets_
         if hasattr(self, "_curves"):
@@ -54,7 +72,7 @@ class Stored:
         self._by_feature, self._bias = bool(state["by_feature"]), float(state["bias"])
         self.objective_, self.dual_objective_ = float(state["objective"]), float(state["dual_objective"])
         self.gap_, self.history_, self.n_iter_ = float(state["gap"]), list(state["history"]), int(state["n_iter"])
-        self._values, self.node_weights_ = _weights(arrays), arrays["node_weights"]
+        self._values, self.node_weights_ = _weights(arrays, self._by_feature), arrays["node_weights"]
         self._class_leaves = arrays["class_leaves"]
         if state.get("temperature") is not None:
             self.temperature_ = float(state["temperature"])
@@ -84,13 +102,28 @@ class Stored:
         self._planes = self._stream = self._fitted_truth = self._fitted_costs = None
 
 
-def _weights(arrays: dict[str, Any]) -> Any:
-    """A table, or rows if the model has these."""
-    if "values" in arrays:
-        return arrays["values"]
-    rows = StoredRows(**{name: arrays[_ROWS + name] for name in StoredRows.__dataclass_fields__})
-    rows.check()
-    return rows
+def _weights(arrays: dict[str, Any], by_feature: bool) -> Any:
+    """A table, or rows if the model has these; packed if there are scales."""
+    kinds = PRECISIONS if "scale" in arrays else ("float32", "float64")
+    values = arrays.get("values")
+    if values is None:
+        values = StoredRows(**{name: arrays[_ROWS + name] for name in StoredRows.__dataclass_fields__})
+        values.check(kinds)
+    elif values.dtype not in kinds or values.ndim != 2:
+        raise ValueError(f"weights of type {values.dtype} in {values.ndim} dimensions")
+    if "scale" not in arrays:
+        return values
+    packed = Packed(values, arrays["scale"], by_feature)
+    packed.check()
+    return packed
+
+
+def with_weights(model: Any, values: Any, by_feature: bool) -> Any:
+    """A copy of a fitted model that answers with other weights; it has no dual variables to go on from."""
+    made = copy(model)
+    made._values, made._by_feature = values, by_feature
+    made._planes = made._stream = made._fitted_truth = made._fitted_costs = None
+    return made
 
 
 def by_class(columns: Columns, class_leaves: IntArray) -> Columns:

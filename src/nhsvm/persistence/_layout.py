@@ -21,8 +21,7 @@ import numpy.typing as npt
 from nhsvm.errors import NHSVMError
 from nhsvm.persistence._malformed import JSON, Malformed, entry, expect, shorten
 
-FORMAT = 2  # the newest that is read
-_NEWER = "steps"  # a header with this key is of format 2, which has pipelines; all others stay of format 1
+FORMAT = 3  # the newest that is read
 MAX_HEADER = 100_000_000  # bytes; the safetensors library reads no longer one
 _MAX_BYTES = 2**62  # of one array, so that no size overflows
 
@@ -77,7 +76,7 @@ def pack(header: Mapping[str, JSON], entries: Sequence[Entry]) -> bytes:
     listing = [[e.name, e.code, list(e.shape), e.order, e.crc32] for e in entries]
     document = _dump({"header": dict(header), "arrays": listing})
     metadata = {
-        "nhsvm_format": str(FORMAT if _NEWER in header else 1),
+        "nhsvm_format": str(_format(header)),
         "nhsvm_crc32": _crc(document),
         "nhsvm": document,
     }
@@ -89,18 +88,29 @@ def pack(header: Mapping[str, JSON], entries: Sequence[Entry]) -> bytes:
     return len(raw).to_bytes(8, "little") + raw
 
 
+def _format(header: Mapping[str, JSON]) -> int:
+    """The oldest format that has what the header needs: packed weights came with 3, pipelines with 2."""
+    state = header.get("state")
+    if isinstance(state, dict) and "precision" in state:
+        return 3
+    return 2 if "steps" in header else 1
+
+
 def unpack(raw: bytes) -> tuple[dict[str, JSON], list[Entry]]:
     """What :func:`pack` was given, from its result without the first 8 bytes; every claim in it is checked."""
     outer = expect(_load(raw, "its header"), dict, "its header")
     metadata = outer.pop("__metadata__", None)
     if not isinstance(metadata, dict) or "nhsvm_format" not in metadata:
         raise Malformed("not an nhsvm model, but another safetensors file")
-    _check_format(entry(metadata, "nhsvm_format", str))
+    version = entry(metadata, "nhsvm_format", str)
+    _check_format(version)
     text = entry(metadata, "nhsvm", str)
     if entry(metadata, "nhsvm_crc32", str) != _crc(text):
         raise Malformed("its header is damaged: the checksum does not fit; get the file again from where it came")
     document = expect(_load(text, "its JSON document"), dict, "its JSON document")
     header = entry(document, "header", dict)
+    if int(version) != _format(header):  # no checksum covers it
+        raise Malformed(f"its format version is damaged: it says {version}, but holds what is of {_format(header)}")
     entries = [_entry(item) for item in entry(document, "arrays", list)]
     if outer != _tensors(entries) or len(outer) != len(entries):
         raise Malformed("its header is damaged: the arrays in it are not those that its own list names")

@@ -41,6 +41,9 @@ class Storable(Protocol):
     def _fitted_state(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
         """What was learned besides ``hierarchy_``, ``classes_`` and ``feature_names_in_``: values and large arrays."""
 
+    def _packed(self, precision: str) -> Storable:
+        """The same with weights of lower precision."""
+
     def _restore(self, state: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> None:
         """Take it back; ``hierarchy_``, ``classes_`` and ``feature_names_in_`` are there already. Arrays are read-only.
 
@@ -48,7 +51,13 @@ class Storable(Protocol):
         """
 
 
-def save(model: Any, path: str | PathLike[str], *, note: Mapping[str, Any] | None = None) -> None:
+def save(
+    model: Any,
+    path: str | PathLike[str],
+    *,
+    note: Mapping[str, Any] | None = None,
+    precision: str | None = None,
+) -> None:
     """Write a fitted estimator, or a pipeline that ends in one, to a file; the same model gives the same bytes.
 
     An existing file is replaced when the new one is complete, and not before.
@@ -62,13 +71,16 @@ def save(model: Any, path: str | PathLike[str], *, note: Mapping[str, Any] | Non
     path : path
     note : mapping of str, optional
         Values of your own to keep with the model, such as where its data came from; see :func:`load_with_note`.
+    precision : {"float16", "int8"}, optional
+        Store weights in two bytes or in one, with a scale a feature; the model that is loaded has them so in memory
+        too. By default they are as in the model.
 
     Raises
     ------
     sklearn.exceptions.NotFittedError
         If it is not fitted.
     OptionError
-        For a step or a parameter that a file cannot hold, such as a function.
+        For a step or a parameter that a file cannot hold, such as a function; or another precision.
     LabelError
         For a label that a file cannot hold.
 
@@ -87,7 +99,7 @@ def save(model: Any, path: str | PathLike[str], *, note: Mapping[str, Any] | Non
     """
     encoder = Encoder()
     estimator = model[-1] if is_pipeline(model) and len(model) else model
-    header = _header(estimator, encoder)
+    header = _header(estimator, encoder, precision)
     arrays = header.pop("arrays")
     if is_pipeline(model):
         header |= steps_of(model, encoder)
@@ -96,7 +108,7 @@ def save(model: Any, path: str | PathLike[str], *, note: Mapping[str, Any] | Non
     write_model(path, header | {"hierarchies": encoder.hierarchies}, encoder.arrays | arrays)
 
 
-def _header(estimator: Storable, encoder: Encoder) -> dict[str, Any]:
+def _header(estimator: Storable, encoder: Encoder, precision: str | None) -> dict[str, Any]:
     """What a file says of an estimator; under "arrays" what was learned."""
     from sklearn.utils.validation import check_is_fitted
 
@@ -108,7 +120,7 @@ def _header(estimator: Storable, encoder: Encoder) -> dict[str, Any]:
     check_is_fitted(estimator, ["classes_", "hierarchy_"])
     encoder.hierarchy(estimator.hierarchy_)  # number 0
     params = estimator.get_params(deep=False)
-    state, arrays = estimator._fitted_state()
+    state, arrays = (estimator if precision is None else estimator._packed(precision))._fitted_state()
     names = getattr(estimator, "feature_names_in_", None)
     return {
         "nhsvm": __version__,

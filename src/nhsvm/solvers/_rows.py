@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from nhsvm._jit import kernel, prefetch
+from nhsvm._jit import kernel, prefetch, widened
 from nhsvm.hierarchy.graph import FloatArray, PtrArray
 from nhsvm.rows import StoredRows
 
@@ -175,7 +175,7 @@ def scores_kernel(rows, indptr, indices, data, start, size, index, value, full, 
     for t in range(rows.shape[0]):
         s = out[t]
         for m in range(n_columns):
-            s[m] = bias * constant[m]
+            s[m] = bias * widened(constant[m])
         first, last = indptr[rows[t]], indptr[rows[t] + 1]
         n = 0
         for j in range(first, last):  # full rows, four at a time: a quarter of the loads and stores of s
@@ -188,12 +188,12 @@ def scores_kernel(rows, indptr, indices, data, start, size, index, value, full, 
                     r0, r1, r2, r3 = full[which[0]], full[which[1]], full[which[2]], full[which[3]]
                     v0, v1, v2, v3 = factor[0], factor[1], factor[2], factor[3]
                     for m in range(n_columns):
-                        s[m] += v0 * r0[m] + v1 * r1[m] + v2 * r2[m] + v3 * r3[m]
+                        s[m] += v0 * widened(r0[m]) + v1 * widened(r1[m]) + v2 * widened(r2[m]) + v3 * widened(r3[m])
                     n = 0
         for k in range(n):
             r0, v0 = full[which[k]], factor[k]
             for m in range(n_columns):
-                s[m] += v0 * r0[m]
+                s[m] += v0 * widened(r0[m])
         for j in range(first, last):
             if j + 2 < last and size[indices[j + 2]] > 0:  # rows are far apart: ask for one two features ahead
                 ahead = start[indices[j + 2]]
@@ -209,12 +209,12 @@ def scores_kernel(rows, indptr, indices, data, start, size, index, value, full, 
             k = 0
             while k + 3 < n:  # the columns of a row differ, which the compiler cannot know
                 c0, c1, c2, c3 = columns[k], columns[k + 1], columns[k + 2], columns[k + 3]
-                x0, x1 = s[c0] + v * weights[k], s[c1] + v * weights[k + 1]
-                x2, x3 = s[c2] + v * weights[k + 2], s[c3] + v * weights[k + 3]
+                x0, x1 = s[c0] + v * widened(weights[k]), s[c1] + v * widened(weights[k + 1])
+                x2, x3 = s[c2] + v * widened(weights[k + 2]), s[c3] + v * widened(weights[k + 3])
                 s[c0], s[c1], s[c2], s[c3] = x0, x1, x2, x3
                 k += 4
             while k < n:
-                s[columns[k]] += v * weights[k]
+                s[columns[k]] += v * widened(weights[k])
                 k += 1
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from nhsvm._jit import kernel, prefetch
+from nhsvm._jit import kernel, prefetch, widened
 from nhsvm.hierarchy.graph import FloatArray, IntArray
 from nhsvm.solvers._cached import CachedPasses
 from nhsvm.solvers._threads import Team
@@ -230,7 +230,7 @@ def _scores_kernel(rows, indptr, indices, data, values, bias, out):
     for t in range(rows.shape[0]):
         s = out[t]
         for m in range(n_columns):
-            s[m] = bias * constant[m]
+            s[m] = bias * widened(constant[m])
         j = indptr[rows[t]]
         end = indptr[rows[t] + 1]
         while j + 3 < end:  # four rows at a time: a quarter of the loads and stores of s
@@ -238,13 +238,13 @@ def _scores_kernel(rows, indptr, indices, data, values, bias, out):
             v2, v3 = out.dtype.type(data[j + 2]), out.dtype.type(data[j + 3])
             r0, r1, r2, r3 = values[indices[j]], values[indices[j + 1]], values[indices[j + 2]], values[indices[j + 3]]
             for m in range(n_columns):
-                s[m] += v0 * r0[m] + v1 * r1[m] + v2 * r2[m] + v3 * r3[m]
+                s[m] += v0 * widened(r0[m]) + v1 * widened(r1[m]) + v2 * widened(r2[m]) + v3 * widened(r3[m])
             j += 4
         while j < end:
             v0 = out.dtype.type(data[j])
             r0 = values[indices[j]]
             for m in range(n_columns):
-                s[m] += v0 * r0[m]
+                s[m] += v0 * widened(r0[m])
             j += 1
 
 
