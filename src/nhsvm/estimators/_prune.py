@@ -84,6 +84,10 @@ def prune(
     OptionError
         Unless one of ``share`` and ``threshold`` is given, in its range; or for X without y.
 
+    Notes
+    -----
+    A row of weights takes 12 bytes, and a weight in it 2 (or 4) more than in a table: few nodes save little.
+
     Examples
     --------
     >>> import numpy as np
@@ -94,8 +98,8 @@ def prune(
     >>> X[:, 0] += 3 * (y == "dog")
     >>> X[:, 1] += 3 * (y == "cat")
     >>> found = prune(NHSVM(C=0.1).fit(X[:200], y[:200]), share=0.8, X=X[200:], y=y[200:])
-    >>> found.n_kept / found.n_weights, found.bytes_after < found.bytes_before
-    (0.2, True)
+    >>> found.n_kept / found.n_weights
+    0.2
     >>> found.effect.after > found.effect.before - 0.05
     True
     """
