@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from nhsvm.estimators._data import LARGEST, precise_enough, too_large, within
+from nhsvm.estimators._data import LARGEST, SINGLE_LARGEST, precise_enough, too_large, within
 from nhsvm.estimators._options import n_threads
 from nhsvm.packed import Packed
 from nhsvm.rows import StoredRows
@@ -92,8 +92,11 @@ def in_chunks(
             # BLAS has threads of its own, and its bits may depend on the shape of what it is given
             with np.errstate(over="ignore", invalid="ignore"):
                 scores = scored(dense, rows)
-            if not (scores.min() >= -LARGEST and scores.max() <= LARGEST):  # or not a number
+            largest = max(float(scores.max()), -float(scores.min()))
+            if not largest <= LARGEST:  # or not a number
                 raise too_large(X)
+            if largest <= SINGLE_LARGEST:  # answers have the precision of the weights, as those of sparse samples
+                scores = scores.astype(values.dtype, copy=False)
             _share(team, use, rows.start, scores)
 
 

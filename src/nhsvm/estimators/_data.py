@@ -15,7 +15,7 @@ from nhsvm.hierarchy import Hierarchy
 from nhsvm.hierarchy.graph import FloatArray
 
 LARGEST = 1e100  # of a feature: squares and their sums must be far from the limits of double precision
-_SINGLE_LARGEST = 1e12  # the same for single precision
+SINGLE_LARGEST = 1e12  # the same for single precision
 X_CHECKS: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "accept_large_sparse": True}
 
 
@@ -61,7 +61,7 @@ def within(X: Any, limit: float) -> bool:
 
 def precise_enough(X: Any, bias: float) -> bool:
     """Whether sums of squares of these samples stay far from the limits of single precision."""
-    return bias <= _SINGLE_LARGEST and within(X, _SINGLE_LARGEST)
+    return bias <= SINGLE_LARGEST and within(X, SINGLE_LARGEST)
 
 
 def _first_not_finite(X: Any) -> str:
