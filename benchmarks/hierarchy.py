@@ -3,6 +3,7 @@
     python benchmarks/hierarchy.py                  # 50,312 nodes, 36,504 leaves, tree and DAG
     python benchmarks/hierarchy.py --nodes 5000     # the same shape, smaller
     python benchmarks/hierarchy.py --clarabel       # also the general conic solver on the same problem (needs clarabel)
+    python benchmarks/hierarchy.py --shapes         # only the weights that have no closed form on trees, on six shapes
 
 Weights on the DAG report the constraint violation and the relative duality gap that the solver proved.
 """
@@ -22,13 +23,13 @@ from rich.table import Table
 
 from nhsvm import Hierarchy, node_weights
 from nhsvm.losses import LOSSES, make_loss
-from nhsvm.weights import _interior, _steep
+from nhsvm.weights import _interior, _range_proof, _steep
 
 PAPER_NODES, PAPER_LEAVES = 50_312, 36_504
 
 
-def wiki_shaped(n_nodes: int, seed: int, extra: float) -> Hierarchy:
-    """A random graph with WIKI-2011's share of leaves, up to 11 levels deep, and ``extra`` second parents a node."""
+def wiki_shaped(n_nodes: int, seed: int, extra: float, n_levels: int = 12) -> Hierarchy:
+    """A random graph with WIKI-2011's share of leaves, up to ``n_levels``, and ``extra`` second parents a node."""
     rng = np.random.default_rng(seed)
     n_inner = n_nodes - round(n_nodes * PAPER_LEAVES / PAPER_NODES)
     n_roots = max(1, n_inner // 1400)
@@ -43,7 +44,7 @@ def wiki_shaped(n_nodes: int, seed: int, extra: float) -> Hierarchy:
 
     for v in range(n_roots, n_inner):
         p = int(rng.integers(v))
-        while depth[p] > 9:
+        while depth[p] > n_levels - 3:
             p = int(rng.integers(v))
         attach(v, p)
     waiting = sorted(childless)
@@ -83,13 +84,17 @@ class Proof:
             self.solution = certified(*args)
             return self.solution
 
-        _interior.certified = _steep.certified = remember
+        _interior.certified = _steep.certified = _range_proof.certified = remember
+
+    def gap(self) -> float:
+        return self.solution.gap / self.solution.value if self.solution else 0.0
 
     def text(self) -> str:
         if self.solution is None:
             return "closed form"
-        s, self.solution = self.solution, None
-        return f"gap {s.gap / s.value:.0e}, {s.n_steps} steps"
+        shown = f"gap {self.gap():.0e}, {self.solution.n_steps} steps"
+        self.solution = None
+        return shown
 
 
 def violation(h: Hierarchy, alpha: np.ndarray, low: float, high: float) -> float:
@@ -125,6 +130,48 @@ def bench_weights(h: Hierarchy, console: Console, proof: Proof) -> None:
         console.print(
             layout.format(scheme, shown, f"{seconds:.3f}", proof.text(), f"{violation(h, alpha, low, high):.0e}")
         )
+
+
+def shapes(n_nodes: int, seed: int) -> dict[str, Hierarchy]:
+    """Trees of very different kinds."""
+    rng = np.random.default_rng(seed)
+    near_the_top = np.minimum(rng.geometric(0.3, n_nodes - 60) - 1, 59)
+    lopsided = [-1]
+    for v in range(1, n_nodes):
+        first, last = (max(0, v - 2000), v) if rng.random() < 0.3 else (0, max(1, v // 10))
+        lopsided.append(int(rng.integers(first, last)))
+    return {
+        "random": wiki_shaped(n_nodes, seed, 0.0),
+        "random, shallow": wiki_shaped(n_nodes, seed, 0.0, n_levels=5),
+        "random, deep": wiki_shaped(n_nodes, seed, 0.0, n_levels=20),
+        "lopsided": with_parents(lopsided),
+        "chain, leaves near its top": with_parents([*range(-1, 59), *near_the_top.tolist()]),
+        "chain, leaves everywhere": with_parents([*range(-1, 299), *rng.integers(300, size=n_nodes - 300).tolist()]),
+    }
+
+
+def with_parents(parents: list[int]) -> Hierarchy:
+    return Hierarchy.from_edges(((p, v) for v, p in enumerate(parents) if p >= 0), nodes=range(len(parents)))
+
+
+def bench_shapes(n_nodes: int, seed: int, console: Console, proof: Proof) -> None:
+    """The one scheme without a closed form on trees: milliseconds of processor time, the best of three."""
+    rhos = (1.1, 1.5, 2.0, 3.0, 5.0, 50.0)
+    title = f"directional power weights with total=(1, 1.5) on trees of {n_nodes} nodes: milliseconds"
+    table = Table("tree", "levels", *(f"rho={rho:g}" for rho in rhos), "largest gap", "violation", title=title)
+    for name, h in shapes(n_nodes, seed).items():
+        cells, gap, off = [], 0.0, 0.0
+        for rho in rhos:
+            times = []
+            for _ in range(3):
+                start = time.process_time()
+                alpha = node_weights(h, "power", rho=rho, directional=True, total=(1, 1.5))
+                times.append(time.process_time() - start)
+            gap = max(gap, proof.gap())
+            off = max(off, violation(h, alpha, 1, 1.5))
+            cells.append(f"{1000 * min(times):.0f}")
+        table.add_row(name, str(h.graph.n_levels), *cells, f"{gap:.0e}", f"{off:.0e}")
+    console.print(table)
 
 
 def bench_build(h: Hierarchy, console: Console) -> None:
@@ -222,9 +269,13 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, default=PAPER_NODES)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--clarabel", action="store_true", help="compare with Clarabel on the DAG")
+    parser.add_argument("--shapes", action="store_true", help="only weights without a closed form, on several trees")
     options = parser.parse_args()
     console = Console(width=120, highlight=False)
     proof = Proof()
+    if options.shapes:
+        bench_shapes(options.nodes, options.seed, console, proof)
+        return
     for extra in (0.0, 0.5):
         h = wiki_shaped(options.nodes, options.seed, extra)
         bench_build(h, console)

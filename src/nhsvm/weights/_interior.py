@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -34,8 +34,6 @@ _PATIENCE = 2  # steps without a smaller gap, once it is small enough
 _CENTRAL = 1e-3  # the smallest y·z may be this part of their mean
 _MOST_STEPS = 200
 _REFINEMENTS = 2  # of every Newton solve
-
-System = Callable[[FloatArray], Callable[[FloatArray], FloatArray]]  # d ↦ (b ↦ x with (I Fᵀ) diag(d) (I; F) x = b)
 
 
 class Costs(Protocol):
@@ -129,7 +127,6 @@ def minimise(
     f: FloatArray,
     x: FloatArray,
     w_rest: FloatArray,
-    system: System | None = None,
 ) -> Solution:
     """Solve the problem above.
 
@@ -142,8 +139,6 @@ def minimise(
         Start with all forms positive.
     w_rest : array
         Multipliers of the rows of ``F`` to start from, with φ'(y) − w > 0 for all forms.
-    system : function
-        From a weight d for every form to a solver of Newton systems; by default sparse Cholesky.
 
     Raises
     ------
@@ -153,7 +148,6 @@ def minimise(
     n = len(x)
     F = sp.csr_array(F)
     FT = sp.csr_array(F.T)
-    system = system or partial(sparse_system, F, FT)
     y = np.concatenate([x, F @ x + f])
     w = np.concatenate([-(FT @ w_rest), w_rest])
     best, best_gap, best_step, step = (y, w), np.inf, 0, 0
@@ -168,7 +162,7 @@ def minimise(
         if stuck or gap <= _AIM * value:
             break
         try:
-            dy, dw, length = _step(costs, system, F, FT, y, w, z)
+            dy, dw, length = _step(costs, F, FT, y, w, z)
         except np.linalg.LinAlgError:
             break
         if length == 0:
@@ -181,19 +175,19 @@ def minimise(
     return certified(y, F @ y[:n] + f, value, gap, gap / (costs.degree * value), step)
 
 
-def sparse_system(F: sp.csr_array, FT: sp.csr_array, d: FloatArray) -> Callable[[FloatArray], FloatArray]:
-    """The Newton system for given d, by sparse Cholesky."""
+def newton_system(F: sp.csr_array, FT: sp.csr_array, d: FloatArray) -> Callable[[FloatArray], FloatArray]:
+    """Solver of (I Fᵀ) diag(d) (I; F) x = b, by sparse Cholesky."""
     n = F.shape[1]
     return factorise((sp.diags_array(d[:n]) + FT @ sp.diags_array(d[n:]) @ F).tocsr())
 
 
 def _step(
-    costs: Costs, system: System, F: sp.csr_array, FT: sp.csr_array, y: FloatArray, w: FloatArray, z: FloatArray
+    costs: Costs, F: sp.csr_array, FT: sp.csr_array, y: FloatArray, w: FloatArray, z: FloatArray
 ) -> tuple[FloatArray, FloatArray, float]:
     """One predictor-corrector step: a first solve tells how far the way to zero is open, a second one goes."""
     n = F.shape[1]
     d = costs.curvature(y) + z / y
-    solve = system(d)
+    solve = newton_system(F, FT, d)
 
     def newton(target: FloatArray | float) -> tuple[FloatArray, FloatArray]:
         """The step to y z = target, linearised, inside the feasible sets."""

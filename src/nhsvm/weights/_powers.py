@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from nhsvm.hierarchy.graph import FloatArray
-from nhsvm.weights._interior import Powers, Solution, System, minimise
+from nhsvm.weights._interior import Powers, Solution, minimise
 from nhsvm.weights._steep import minimise_norm
 
 _STEEP = 8.0  # above, costs span too many orders of magnitude
@@ -19,14 +19,13 @@ def minimise_powers(
     f: FloatArray,
     x: FloatArray,
     w_rest: FloatArray,
-    system: System | None = None,
 ) -> Solution:
     """Minimise Σ c_k y_k^ρ over x, where y = (x, F x + f) ≥ 0, for any ρ > 1.
 
     ``log_c`` are logarithms, since c^{1/ρ} may be an ordinary number where c is none; −inf makes a mere constraint.
-    ``x``, ``w_rest`` and ``system`` are as for :func:`~nhsvm.weights._interior.minimise`. For large ρ, ``value`` and
-    ``gap`` of the result are of (Σ c y^ρ)^{1/ρ}.
+    ``x`` and ``w_rest`` are as for :func:`~nhsvm.weights._interior.minimise`. For large ρ, ``value`` and ``gap`` of the
+    result are of (Σ c y^ρ)^{1/ρ}.
     """
     if rho <= _STEEP:
-        return minimise(Powers(np.exp(log_c), rho), F, f, x, w_rest, system)
-    return minimise_norm(log_c, rho, F, f, x, system)
+        return minimise(Powers(np.exp(log_c), rho), F, f, x, w_rest)
+    return minimise_norm(log_c, rho, F, f, x)

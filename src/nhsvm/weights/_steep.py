@@ -21,15 +21,14 @@ for every feasible y (Hölder): each iterate carries a lower bound of the norm, 
 
 from __future__ import annotations
 
-from functools import partial
 from operator import itemgetter
 
 import numpy as np
 import scipy.sparse as sp
 
 from nhsvm.hierarchy.graph import FloatArray
-from nhsvm.weights._interior import Solution, System, certified, sparse_system
-from nhsvm.weights._steep_system import Point, Problem, bordered, newton, second_order
+from nhsvm.weights._interior import Solution, certified
+from nhsvm.weights._steep_system import Point, Problem, newton, second_order
 
 _AIM = 1e-11  # relative gap to stop at
 _ENOUGH = 1e-8  # from here on, few steps without progress are enough
@@ -40,9 +39,7 @@ _FEASIBLE = 1e-9  # by how much equations of multipliers may be wrong, relative 
 _MOST_STEPS = 200
 
 
-def minimise_norm(
-    log_c: FloatArray, rho: float, F: sp.csr_array, f: FloatArray, x: FloatArray, system: System | None = None
-) -> Solution:
+def minimise_norm(log_c: FloatArray, rho: float, F: sp.csr_array, f: FloatArray, x: FloatArray) -> Solution:
     """Solve the problem above. ``value`` and ``gap`` of the result are of ‖v‖_ρ.
 
     Parameters
@@ -53,8 +50,6 @@ def minimise_norm(
     F, f : the rows after the identity
     x : array
         Start with all forms positive.
-    system : function
-        Solver of Newton systems in x, as for :func:`~nhsvm.weights._interior.minimise`.
 
     Raises
     ------
@@ -62,7 +57,7 @@ def minimise_norm(
         If a relative gap of 1e-8 cannot be proved.
     """
     n = len(x)
-    problem, p = _start(np.insert(log_c, n, -np.inf), rho, F, f, x, system)
+    problem, p = _start(np.insert(log_c, n, -np.inf), rho, F, f, x)
     p = _centred(problem, p)
     best, best_gap, best_step, step, bound = p, np.inf, 0, 0, 0.0
     for step in range(_MOST_STEPS):
@@ -85,13 +80,10 @@ def minimise_norm(
     return certified(y, F @ y[:n] + f, value, best_gap * value, best_gap, step)
 
 
-def _start(
-    log_c: FloatArray, rho: float, F: sp.csr_array, f: FloatArray, x: FloatArray, system: System | None
-) -> tuple[Problem, Point]:
+def _start(log_c: FloatArray, rho: float, F: sp.csr_array, f: FloatArray, x: FloatArray) -> tuple[Problem, Point]:
     """The problem, and a strictly feasible y with multipliers that make the products 1 (those of t: 1 or more)."""
     full = sp.hstack([F, sp.csr_array(f[:, None])]).tocsr()
     back = sp.csr_array(full.T)
-    solver = partial(sparse_system, full, back) if system is None else bordered(system, F, f)
     priced = np.flatnonzero(log_c > -np.inf)
     a = np.exp(log_c[priced] / rho)
     y = np.concatenate([x, [1.0], F @ x + f])
@@ -101,7 +93,7 @@ def _start(
     t = 0.5 / len(v) + 0.5 * taken / taken.sum()
     h = t ** (1 / rho)
     y *= 0.5 / (v / h).max()
-    problem = Problem(full, back, priced, a, rho, float(1 / y[len(x)]), solver)
+    problem = Problem(full, back, priced, a, rho, float(1 / y[len(x)]))
     omega = 1 / (h - a * y[priced])
     return problem, Point(y, t, 1 / y, omega, float(((1 + omega * h / rho) / t).max()))
 

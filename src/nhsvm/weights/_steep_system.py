@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from nhsvm.hierarchy.graph import FloatArray, PtrArray
-from nhsvm.weights._interior import System
+from nhsvm.weights._interior import newton_system
 
 _REFINEMENTS = 2  # of every Newton solve
 
@@ -39,7 +39,6 @@ class Problem:
     a: FloatArray  # their c^{1/ρ}
     rho: float
     goal: float  # the constant above
-    system: System  # solves Newton systems
 
     def multipliers(self, p: Point) -> FloatArray:
         """The ``w`` of a point, or its change by a step."""
@@ -69,7 +68,7 @@ class Problem:
 
     def norm(self, p: Point) -> float:
         """‖v‖_ρ for the original f."""
-        return _norm(self.a * p.y[self.priced], self.rho) / float(p.y[self.F.shape[1] - 1])
+        return norm(self.a * p.y[self.priced], self.rho) / float(p.y[self.F.shape[1] - 1])
 
     def bound(self, p: Point) -> float:
         """The lower bound above, with multipliers that are feasible to the last bit."""
@@ -77,11 +76,11 @@ class Problem:
         rest = self.multipliers(p)[n + 1 :]
         back = self.FT @ rest
         w = np.concatenate([-back[:n], [0.0], rest])
-        size = _norm(np.maximum(w[self.priced] / self.a, 0), self.rho / (self.rho - 1))
+        size = norm(np.maximum(w[self.priced] / self.a, 0), self.rho / (self.rho - 1))
         return max(0.0, float(back[n]) / size) if size > 0 else 0.0
 
 
-def _norm(values: FloatArray, exponent: float) -> float:
+def norm(values: FloatArray, exponent: float) -> float:
     largest = values.max()
     return float(largest * ((values / largest) ** exponent).sum() ** (1 / exponent)) if largest > 0 else 0.0
 
@@ -100,7 +99,7 @@ def newton(problem: Problem, p: Point, product: FloatArray) -> Callable[[FloatAr
     M_ty = -of_slack * theta * r * q
     d = of_y / p.y**2
     d[k] += of_slack * q**2 * bend / M_tt / p.y[k] ** 2
-    solve = problem.system(d)
+    solve = newton_system(problem.F, problem.FT, d)
     missing = problem.missing(p)
 
     def linear(b_t: FloatArray, b_y: FloatArray, b_x: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -139,27 +138,3 @@ def second_order(problem: Problem, p: Point, by: Point) -> FloatArray:
     slack_change = theta * h * dt - problem.a * by.y[problem.priced]
     of_t = by.t * by.beta - theta**2 * h * by.omega * dt + theta * bend
     return np.concatenate([by.y * by.z, by.omega * slack_change - bend, of_t])
-
-
-def bordered(system: System, F: sp.csr_array, f: FloatArray) -> System:
-    """Newton systems with κ, from ``system`` for those without it.
-
-    The pivot of κ is the least Σ d y² at κ = 1. Put as that sum of squares it has no cancellation.
-    """
-    n, FT = F.shape[1], sp.csr_array(F.T)
-
-    def of(d: FloatArray) -> Callable[[FloatArray], FloatArray]:
-        of_x, of_rest = d[:n], d[n + 1 :]
-        solve = system(np.delete(d, n))
-        x = -solve(FT @ (of_rest * f))
-        for _ in range(_REFINEMENTS):
-            x -= solve(of_x * x + FT @ (of_rest * (F @ x + f)))
-        pivot = d[n] + of_x @ x**2 + of_rest @ (F @ x + f) ** 2
-
-        def solved(b: FloatArray) -> FloatArray:
-            scale = (b[n] + x @ b[:n]) / pivot
-            return np.append(solve(b[:n]) + scale * x, scale)
-
-        return solved
-
-    return of

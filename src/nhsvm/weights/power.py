@@ -16,6 +16,7 @@ from nhsvm.weights._options import check_flag, check_total, is_number, left_out
 from nhsvm.weights._powers import minimise_powers
 from nhsvm.weights._range_tree import solve_range_tree
 
+_STEEPEST = 1e7  # above, ratios of weights have too few digits for their powers
 _NARROW = 1e-6  # the narrowest range of sums that can be told from none
 
 
@@ -40,8 +41,8 @@ class Power:
         ρ > 1. Small ρ moves weight to the top, where it is shared most; ρ → ∞ evens it out.
     directional : bool
         Add α_child ≥ α_parent for every edge. On a tree the optimum then does not depend on ρ: each node takes its
-        share of what is left, divided by the number of nodes on the longest way down. (Not so with a range ``total``,
-        for which trees, too, need the interior-point method.)
+        share of what is left, divided by the number of nodes on the longest way down. (Not so with a range ``total``:
+        then every node has an equation of its own, and the result the same proof as on a DAG.)
     total : (low, high)
         Range of the sum of weights on every path, Eq. 8; the paper has (1, 1.5) for DAGs. On a tree without
         ``directional`` the sums are always ``low``: a heavier path could save by a lighter leaf.
@@ -73,8 +74,10 @@ class Power:
         """α with sums of 1 to ``high``."""
         if not self.directional and (high == 1 or graph.is_tree):
             return _solve_folded(graph, out, float(self.rho))
-        if graph.is_tree:
-            return even_tree(graph, out) if high == 1 else solve_range_tree(graph, out, float(self.rho), high)
+        if graph.is_tree and high == 1:
+            return even_tree(graph, out)
+        if graph.is_tree and self.rho <= _STEEPEST:
+            return solve_range_tree(graph, out, float(self.rho), high)
         return solve_constrained(graph, out, float(self.rho), self.directional, high)
 
 
