@@ -29,9 +29,9 @@ def make_core(h, seed, kind="noise"):
     if not 1 < len(plan.node) <= 12:
         return None
     r = random_rewards(graph, kind, seed, 1)
-    looks = BatchLooks(h.graph, plan, False)
+    looks = BatchLooks(plan, False)
     nothing = np.empty(0, np.int64), *make_memory(0, 1, 1)
-    looks.load(r, np.abs(r).sum(axis=1), 0, 0, 0.0, nothing)
+    looks.load(r, np.abs(r).sum(axis=1), 0, 0.0, nothing)
     core = looks.first(0)
     core.share[:] = rng.normal(size=len(core.share)) * rng.integers(2)
     return core, looks.looks.work.samples["big"][0], r

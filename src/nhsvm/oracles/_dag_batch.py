@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from nhsvm.hierarchy.graph import FloatArray, Graph
-from nhsvm.oracles._dag_fold import fold_kernel, remember_kernel, unfold_kernel
-from nhsvm.oracles._dag_leaves import leaf_kernel
+from nhsvm.hierarchy.graph import FloatArray
+from nhsvm.oracles._dag_fold import fold_kernel, unfold_kernel
 from nhsvm.oracles._dag_looks import Core, Looks
 from nhsvm.oracles._dag_memory import Memory
 from nhsvm.oracles._dag_plan import Plan
@@ -26,14 +25,12 @@ class BatchLooks:
 
     Parameters
     ----------
-    graph : Graph
     plan : Plan
-        Of the graph.
     allow_empty : bool
     """
 
-    def __init__(self, graph: Graph, plan: Plan, allow_empty: bool) -> None:
-        self.graph, self.plan, self.allow_empty = graph, plan, allow_empty
+    def __init__(self, plan: Plan, allow_empty: bool) -> None:
+        self.plan, self.allow_empty = plan, allow_empty
         n, n_edges = len(plan.node), len(plan.links.child)
         self.size = int(np.clip(_ENTRIES // (n + n_edges), 1, _SIZE))
         self.looks = Looks(plan.links, self.size)
@@ -45,7 +42,6 @@ class BatchLooks:
         scales: FloatArray,
         chosen: States,
         budget: int,
-        sweeps: int,
         precision: float,
         exact: bool,
         branches: bool,
@@ -55,7 +51,7 @@ class BatchLooks:
         """Fill in label sets; by how much better ones could exceed them."""
         plan, w, k = self.plan, self.looks.work, len(rewards)
         known = (np.empty(0, np.int64) if rows is None else rows, *(memory or _NONE))
-        self.load(rewards, scales, budget, sweeps, precision, known)
+        self.load(rewards, scales, budget, precision, known)
         gap = np.zeros(k)
         if len(plan.node) == 1:  # a tree: all is folded
             w.best[:] = 1
@@ -64,30 +60,20 @@ class BatchLooks:
             for s in range(k):
                 gap[s] = self._gap(s, exact, branches)
         unfold_kernel(
-            plan.group, plan.fold_child, plan.fold_parent, plan.node, plan.links.child_ptr, plan.links.child,
-            self.allow_empty, *self._folded, w.best, chosen,
+            w.samples, w.lines, plan.group, plan.fold_child, plan.fold_parent, plan.node, plan.links.child_ptr,
+            plan.links.child, self.allow_empty, *known, w.share, w.edge, w.kept, *self._folded, w.best, chosen,
         )  # fmt: skip
-        if gap.any():
-            graph = self.graph
-            leaf_kernel(rewards, scales, chosen, gap, graph.leaves, *graph.leaf_ancestors, self.allow_empty)
-        remember_kernel(*known, w.lines, plan.group, plan.node, w.share, w.edge, w.kept, chosen)
         return gap
 
     def load(
-        self,
-        rewards: FloatArray,
-        scales: FloatArray,
-        budget: int,
-        sweeps: int,
-        precision: float,
-        known: tuple[Any, ...],
+        self, rewards: FloatArray, scales: FloatArray, budget: int, precision: float, known: tuple[Any, ...]
     ) -> None:
         """Rewards onto the core."""
         plan, w = self.plan, self.looks.work
         w.samples["phase"] = SETTLED
         fold_kernel(
             rewards, scales, plan.group, plan.is_leaf, plan.fold_child, plan.fold_parent, plan.node, self.allow_empty,
-            budget, sweeps, precision, *known, w.samples, w.lines, *w.nodes[:4], w.share, w.edge, *w.trace[:2],
+            budget, precision, *known, w.samples, w.lines, *w.nodes[:4], w.share, w.edge, *w.trace[:2],
             *self._folded, plan.links.parent_ptr, plan.links.parent, w.best,
         )  # fmt: skip
 

@@ -10,15 +10,14 @@ from nhsvm.oracles._dag_work import ON, RUNNING
 
 @kernel
 def fold_kernel(
-    rewards, scales, group, is_leaf, fold_child, fold_parent, core, allow_empty, budget, sweeps, precision, rows,
-    shares, sets, known, samples, lines, all_reward, all_cover, all_state, all_node, all_share, all_edge, all_done,
+    rewards, scales, group, is_leaf, fold_child, fold_parent, core, allow_empty, budget, precision, rows, shares, sets,
+    known, samples, lines, all_reward, all_cover, all_state, all_node, all_share, all_edge, all_done,
     all_best, all_worth, all_below, all_most, parent_ptr, parent, all_wide,
 ):  # fmt: skip
     """Make samples ready for their first look.
 
     ``scales`` has Σ|r| of each. ``core`` has the groups that are nodes of the core. ``shares``, ``sets`` and ``known``
     are what is remembered of each of ``rows``, see :class:`nhsvm.oracles._dag_memory.Memory`; there may be no rows.
-    With ``sweeps`` above 0, what is remembered is all there is, but for so many sweeps.
     """
     n, n_edges, n_groups = all_reward.shape[1], all_share.shape[1], is_leaf.shape[0]
     covered = np.empty(n, np.uint8)
@@ -53,7 +52,7 @@ def fold_kernel(
             all_edge[b, q] = q
         me, line = samples[s], lines[b]
         me.phase, me.line, me.shrink, me.looks, me.stalled, me.patience, me.rounds = RUNNING, 0, 0, 0, 0, 60, 1
-        me.find, me.found, me.over, me.first, me.work, me.budget, me.dives = 0, 0, 0, 1, 0, budget, 1
+        me.find, me.found, me.over, me.first, me.work, me.budget = 0, 0, 0, 1, 0, budget
         me.value, me.bound, me.last, me.given_up = -1e300, 1e300, 1e300, -1e300
         me.big, me.tolerance, me.precision = big, 1e-12 * scales[s], precision
         line.size, line.n_edges, line.links, line.folds, line.swept, line.constant = n, n_edges, 0, 0, 0, 0.0
@@ -61,8 +60,6 @@ def fold_kernel(
             # the last shares still bound well, and the last set is still good, if rewards have changed a little
             t = rows[s]
             line.swept, me.looks, me.rounds = 1, 1, 2  # a dive comes next: there is a set already
-            if sweeps > 0:
-                me.rounds, me.dives, me.budget = sweeps, 0, 0
             for q in range(n_edges):
                 all_share[b, q] = shares[t, q]
             value = 0.0
@@ -79,11 +76,11 @@ def fold_kernel(
 
 @kernel
 def unfold_kernel(
-    group, fold_child, fold_parent, core, child_ptr, child, allow_empty, all_worth, all_below, all_most, all_wide,
-    chosen,
+    samples, lines, group, fold_child, fold_parent, core, child_ptr, child, allow_empty, rows, shares, sets, known,
+    all_share, all_edge, all_kept, all_worth, all_below, all_most, all_wide, chosen,
 ):  # fmt: skip
-    """The sets of nodes of the hierarchy that the best sets on the core stand for."""
-    n, n_groups = core.shape[0], all_worth.shape[1]
+    """The sets of nodes of the hierarchy that the best sets on the core stand for; remember what there is to."""
+    n, n_edges, n_groups = core.shape[0], all_share.shape[1], all_worth.shape[1]
     y = np.empty(n_groups, np.uint8)
     bare = np.empty(n_groups, np.uint8)  # has nothing in the set below it
     for s in range(chosen.shape[0]):
@@ -104,23 +101,13 @@ def unfold_kernel(
             bare[p] &= ~only
         for i in range(group.shape[0]):
             chosen[s, i] = y[group[i]]
-
-
-@kernel
-def remember_kernel(rows, shares, sets, known, lines, group, core, all_share, all_edge, all_kept, chosen):
-    """Keep the last shares and the sets of samples in a memory."""
-    of_core = np.full(group.max() + 1, -1, np.int32)
-    for i in range(core.shape[0]):
-        of_core[core[i]] = i
-    for s in range(rows.shape[0]):
-        t = rows[s]
-        known[t] = 1
-        for q in range(lines[2 * s].n_edges):
-            all_kept[s, all_edge[2 * s, q]] = all_share[2 * s, q]
-        for q in range(all_share.shape[1]):
-            shares[t, q] = all_kept[s, q]
-        sets[t, 0] = 1  # the virtual root
-        for k in range(group.shape[0]):
-            i = of_core[group[k]]
-            if i >= 0:
-                sets[t, i] = chosen[s, k]
+        if rows.shape[0] > 0:
+            t = rows[s]
+            known[t] = 1
+            line = lines[2 * s]
+            for q in range(line.n_edges):
+                all_kept[s, all_edge[2 * s, q]] = all_share[2 * s, q]
+            for q in range(n_edges):
+                shares[t, q] = all_kept[s, q]
+            for i in range(n):
+                sets[t, i] = on[i]

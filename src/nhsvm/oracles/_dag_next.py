@@ -117,8 +117,7 @@ def next_kernel(
         main = lines[2 * s]
         fate = all_fate[2 * s]
         dived = me.over == 1
-        due = me.looks in (1, 4) or (me.looks > 0 and me.looks % 8 == 0)
-        begins = me.line == 0 and not dived and due and me.dives == 1
+        begins = me.line == 0 and not dived and (me.looks in (1, 4) or (me.looks > 0 and me.looks % 8 == 0))
         if begins or (me.line == 1 and not dived):
             b = 2 * s + me.line
             n, row = lines[b].size, lines[b].links

@@ -20,7 +20,7 @@ import numpy as np
 from nhsvm._jit import kernel, prefetch
 from nhsvm.oracles._dag_work import ON, RUNNING, SETTLED
 
-_KEEP, _RISE = 0.9, 1.0  # of its marginal, a node keeps KEEP · children / (children + RISE · parents)
+_KEEP, _RISE = 0.9, 0.2  # of its marginal, a node keeps KEEP · children / (children + RISE · parents)
 _AHEAD = 12  # edges; the parents are all over a large graph, and getting their stars takes longer than working on them
 
 

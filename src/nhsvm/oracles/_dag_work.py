@@ -39,7 +39,6 @@ _SAMPLE = [
     ("over", "i8"),  # the dive has ended
     ("first", "i8"),  # the core is the first one
     ("work", "i8"), ("budget", "i8"),
-    ("dives", "i8"),  # dives are allowed
     ("value", "f8"), ("candidate", "f8"), ("bound", "f8"), ("last", "f8"),
     ("given_up", "f8"),  # the largest bound of what was given up
     ("big", "f8"), ("tolerance", "f8"), ("precision", "f8"),

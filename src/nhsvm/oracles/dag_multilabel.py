@@ -87,23 +87,15 @@ class DagMultilabel:
         self.exact = exact
         self._plan = make_plan(graph, allow_empty)
         self._branches = True
-        self._sweeps = 0  # in place of all else, for samples in a memory
         self._spare: list[BatchLooks] = []  # room that no thread uses now
 
     def quicker(self) -> tuple[DagMultilabel, ...]:
         """Oracles that find less with less effort, the quickest first: for training, where a proof is seldom needed."""
         return tuple(self._with_budget(budget) for budget in _QUICKER)
 
-    def renewing(self, sweeps: int) -> DagMultilabel:
-        """An oracle that only renews what a memory has of a sample: bounds by so many sweeps, and sets leaf by leaf.
-
-        About samples that the memory does not have yet it is asked as the quickest of :meth:`quicker` is.
-        """
-        return self._with_budget(_QUICKER[0], sweeps)
-
-    def _with_budget(self, budget: int, sweeps: int = 0) -> DagMultilabel:
+    def _with_budget(self, budget: int) -> DagMultilabel:
         other = copy.copy(self)
-        other.budget, other.exact, other._branches, other._sweeps = budget, False, False, sweeps
+        other.budget, other.exact, other._branches = budget, False, False
         return other
 
     def memory(self, n_samples: int) -> Memory | None:
@@ -152,15 +144,15 @@ class DagMultilabel:
             best_leaf(self.graph, rewards[t], chosen[t])
         some = np.flatnonzero(~hopeless)
         if len(some):
-            looks = self._spare.pop() if self._spare else BatchLooks(self.graph, self._plan, self.allow_empty)
+            looks = self._spare.pop() if self._spare else BatchLooks(self._plan, self.allow_empty)
             for lo in range(0, len(some), looks.size):
                 part = some[lo : lo + looks.size]
                 found = chosen[part]
                 whose = None if rows is None else rows[part]
                 budget = self.budget * (_LONGER if self.exact else 1)
                 gap[part] = looks.solve(
-                    rewards[part], scales[part], found, budget, self._sweeps, 0.0 if self.exact else self.precision,
-                    self.exact, self._branches, memory, whose,
+                    rewards[part], scales[part], found, budget, 0.0 if self.exact else self.precision, self.exact,
+                    self._branches, memory, whose,
                 )  # fmt: skip
                 chosen[part] = found
             self._spare.append(looks)
