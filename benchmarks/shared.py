@@ -92,14 +92,14 @@ def main() -> None:
     console = Console(width=200, highlight=False)
     text = []
     for problem in load_all(options.sets, options.data, console):
-        C = options.time_only
+        C, told = options.time_only, len(text)
         text.append(f"## {problem.name}\n\n{problem}\n")
         if not C:
             rows, C = accuracies(problem, options)
             head = ["| model | C | accuracy | against flat | p |", "|---|--:|--:|--:|--:|"]
             text.append("\n".join([*head, *rows]) + "\n")
         text.append(times(problem, C, options) + "\n")
-        for part in text[-3:]:
+        for part in text[told:]:
             console.print(part)
     if options.out:
         command = f"    python benchmarks/shared.py --data DIR --sets {' '.join(options.sets)}\n"

@@ -103,8 +103,9 @@ class _Below(NamedTuple):
         at = u[self.owner]
         front = self.take((self.reach <= at) & (self.seen >= at))
         front_at = u[front.owner]
-        pull = front.down * front.pulls(front_at, rho)
-        bend = pull * (rho - 1) / (front_at - front.level)
+        with np.errstate(over="ignore"):
+            pull = front.down * front.pulls(front_at, rho)
+            bend = pull * (rho - 1) / (front_at - front.level)
 
         def of(tied: BoolArray, free: BoolArray) -> _Slopes:
             held = 1 + np.bincount(self.owner[tied], self.nodes[tied], len(u))
