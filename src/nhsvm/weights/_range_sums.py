@@ -27,7 +27,7 @@ _MOST_LOOKS = 10_000
 def solve_range(tree: FoldedTree, rho: float, high: float) -> Solution:
     """The optimum, proved; ``y`` of the result begins with the weights of the folded tree."""
     want = wanted_reach(tree, rho)
-    mending = _Mending(tree, _CLOSE * max(rho, 10.0))
+    mending = _Mending(tree, rho)
     looks = 0
     while True:
         at = descend(tree, want, high - 1)
@@ -48,9 +48,9 @@ def _log_growth(tree: FoldedTree, at: Weights, rho: float) -> FloatArray:
 class _Mending:
     """Searches for what nodes want where the guess is wrong."""
 
-    def __init__(self, tree: FoldedTree, close: float) -> None:
+    def __init__(self, tree: FoldedTree, rho: float) -> None:
         n = len(tree.parent)
-        self.tree, self.close = tree, close
+        self.tree, self.rho, self.close = tree, rho, _CLOSE * max(rho, 10.0)
         self.search = Search(tree.level.copy(), tree.level.copy())
         self.left, self.given_up = np.full((2, n), np.nan)  # what was left when a search began, and when one ended
         self.last_at, self.last_value = np.full((2, n), np.nan)
@@ -74,7 +74,8 @@ class _Mending:
         self.given_up[ended] = at.left[ended]
         with np.errstate(invalid="ignore", divide="ignore"):
             secant = (reach - self.last_at[which]) / (value - self.last_value[which])
-        search.guess[which] = reach - value * secant
+        first = (self.tree.level[which] - reach) / (self.rho - 1)  # as if one subtree pulled, from right below
+        search.guess[which] = reach - value * np.where(np.isnan(secant), first, secant)
         self.last_at[which], self.last_value[which] = reach, value
         return which
 
