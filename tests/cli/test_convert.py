@@ -257,3 +257,38 @@ def test_from_standard_input(files, tmp_path):
     raw = (files / "docs.svm").read_bytes()
     assert nhsvm("convert", "-", "--format", "svmlight", "-o", tmp_path / "a.blocks", stdin=raw).code == 0
     assert open_blocks(tmp_path / "a.blocks").n_samples == len(DOCS)
+
+
+PASSES = {  # over the samples
+    "numbers": (["docs.svm", "--hierarchy", "numbers.tsv"], 1),
+    "numbers, transformed": (["docs.svm", "--hierarchy", "numbers.tsv", "--transform", "tfidf"], 3),
+    "table": (["docs.parquet", "--features", "v", "--label", "label"], 1),
+    "texts": (["docs.csv", "--text", "text", "--path", "path"], 2),
+    "texts that are read once": (["docs.csv", "--text", "text", "--path", "path", "--vectorizer", "hashing"], 1),
+    "whole": (["docs.arff"], 1),
+}
+
+
+@pytest.mark.parametrize("kind", PASSES)
+def test_a_bar_goes_from_the_start_to_the_end(files, tmp_path, kind, monkeypatch):
+    words, passes = PASSES[kind]
+    told = []
+    monkeypatch.setattr("nhsvm.cli.convert.Busy.__call__", lambda self, what, share=None: told.append((what, share)))
+    monkeypatch.setattr("nhsvm.cli.convert._ROWS", 5)
+    monkeypatch.setattr("nhsvm.datasets._blocks_convert._ROWS", 5)
+    monkeypatch.setattr("nhsvm.datasets._files.BLOCK", 200)
+    assert nhsvm("convert", *given(files, words), "-o", tmp_path / "a.blocks").code == 0
+    shares = [share for _, share in told if share is not None]
+    assert shares == sorted(shares)
+    assert shares[0] <= 1 / passes
+    assert shares[-1] == pytest.approx(1)
+    assert len(shares) >= (1 if kind == "whole" else 2 * passes)
+    assert len({what.lstrip("0123456789, ") for what, share in told if share is not None}) == passes
+
+
+def test_of_a_pipe_nobody_knows_how_much_is_left(files, tmp_path, monkeypatch):
+    told = []
+    monkeypatch.setattr("nhsvm.cli.convert.Busy.__call__", lambda self, what, share=None: told.append((what, share)))
+    raw = (files / "docs.svm").read_bytes()
+    assert nhsvm("convert", "-", "--format", "svmlight", "-o", tmp_path / "a.blocks", stdin=raw).code == 0
+    assert told == [(f"{len(DOCS)} samples converted", None)]

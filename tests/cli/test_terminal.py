@@ -129,3 +129,6 @@ def test_commands_on_a_terminal(tmp_path, monkeypatch):
     assert "reading" not in nhsvm("evaluate", "model.nhsvm", "data.csv", "--json").err
     assert "8 samples labelled" in nhsvm("predict", "model.nhsvm", "data.csv", "-o", "labels.csv").err
     assert (tmp_path / "labels.csv").read_text().splitlines()[1] == "a > b"
+    said = nhsvm("convert", "data.csv", *columns, "-o", "data.blocks").err
+    assert "8 samples converted" in said
+    assert "left" in said

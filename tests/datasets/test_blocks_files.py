@@ -60,7 +60,7 @@ import sys
 from nhsvm.datasets import _files, convert_to_blocks, read_svmlight
 _files.BLOCK = 500
 
-def progress(n_rows):
+def progress(n_rows, share):
     if n_rows > 100:
         print("half", flush=True)
         sys.stdin.read()
@@ -118,7 +118,7 @@ def test_an_error_leaves_nothing(tmp_path):
     with pytest.raises(FileFormatError, match="the file is empty"):
         convert_to_blocks(read_lshtc, put(tmp_path, "empty.txt", ""), tmp_path / "a.blocks")
 
-    def stop(n_rows):
+    def stop(n_rows, share):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -212,7 +212,7 @@ def test_a_disk_that_is_too_small_is_told_from_the_first_part(tmp_path, monkeypa
     room(monkeypatch, 2_000_000)
     seen = []
     with pytest.raises(OptionError, match=r"a.blocks needs about 9 MB more, but the disk has 2 MB free"):
-        convert_to_blocks(read_svmlight, source, tmp_path / "a.blocks", progress=seen.append)
+        convert_to_blocks(read_svmlight, source, tmp_path / "a.blocks", progress=lambda *told: seen.append(told))
     assert seen == []
     assert [p.name for p in tmp_path.iterdir()] == ["train.svm"]
     room(monkeypatch, 20_000_000)

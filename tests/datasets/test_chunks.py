@@ -14,6 +14,7 @@ import pytest
 from nhsvm import Hierarchy
 from nhsvm.datasets import (
     Dataset,
+    open_blocks,
     read_chunks,
     read_csv,
     read_hmc_arff,
@@ -21,6 +22,7 @@ from nhsvm.datasets import (
     read_lshtc,
     read_parquet,
     read_svmlight,
+    write_blocks,
 )
 from nhsvm.datasets import _files as files
 from nhsvm.errors import FileFormatError, OptionError
@@ -91,6 +93,16 @@ def test_how_much_has_been_read(tmp_path, monkeypatch, reader, packed):
     assert shares == sorted(shares)
     assert 0 < shares[0] < 0.5 < shares[-1] <= 1
     assert chunks.share == 1.0
+
+
+def test_how_much_has_been_read_of_rows_that_are_counted(tmp_path, monkeypatch):
+    monkeypatch.setattr("nhsvm.datasets.parquet._BATCH", 4)
+    polars.DataFrame({"x": [float(k) for k in range(10)]}).write_parquet(tmp_path / "x.parquet")
+    write_blocks(Dataset(None, None, np.eye(10)), tmp_path / "x.blocks")
+    for reader, options in ((read_parquet, {"features": "x", "label": None}), (open_blocks, {})):
+        chunks = read_chunks(reader, tmp_path / ("x.blocks" if reader is open_blocks else "x.parquet"), 4, **options)
+        assert chunks.share is None
+        assert [chunks.share for _ in chunks] == [0.4, 0.8, 1.0]
 
 
 def test_how_much_of_a_pipe_nobody_knows(monkeypatch):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
@@ -131,6 +132,7 @@ class _Job:
         self._note = _note_of(data, samples, labels or LabelOptions())
         if not self._is_text:
             fit_numbers((), features)  # errors about options
+        self._done, self._passes = 0, 1  # over the samples
         self.skipped: Any = None
 
     def run(self) -> Any:
@@ -149,8 +151,12 @@ class _Job:
 
         return convert_to_blocks(
             self._reader, self._data, to, force=force, note=self._note, **options, **self._settings,
-            progress=lambda n_rows: self._busy(f"{n_rows:,} samples converted"),
+            progress=lambda n_rows, share: self._tell(f"{n_rows:,} samples converted", share),
         )  # fmt: skip
+
+    def _tell(self, what: str, share: float | None) -> None:
+        """What is being done; of a pass over all samples, a share is over."""
+        self._busy(what, None if share is None else (self._done + share) / self._passes)
 
     def _kept(self, part: Dataset) -> Dataset:
         """What ``--where`` leaves of a part."""
@@ -161,7 +167,15 @@ class _Job:
 
         chunks = read_chunks(self._reader, self._data, _ROWS, **self._settings)
         self._busy(f"looking for terms in {self._data}")
-        steps = fit_texts((self._kept(part).texts or [] for part in chunks), self._features)
+
+        def texts() -> Iterator[list[str]]:
+            self._passes = 2
+            for part in chunks:
+                self._tell("looking for terms", chunks.share)
+                yield self._kept(part).texts or []
+            self._done = 1
+
+        steps = fit_texts(texts(), self._features)
 
         def features_of(part: Dataset) -> Dataset:
             kept = self._kept(part)
@@ -175,15 +189,24 @@ class _Job:
 
         raw = self._output.with_name(f".{self._output.stem}.raw{_ENDING}")
         try:
+            self._passes = 3
             done = self._converted(raw, True, each=self._kept if conditions(self._samples) else None)
             self.skipped = done.skipped
             whole = open_blocks(raw, verify=False)
-            self._busy("making features")
-            steps = fit_numbers((X for X, _ in iter_blocks(whole, _ROWS)), self._features)
-            parts = (replace(whole, X=transformed(steps, X), y=y) for X, y in iter_blocks(whole, _ROWS))
+
+            def parts(what: str) -> Iterator[tuple[Any, Any]]:
+                self._done += 1
+                n_rows = 0
+                for X, y in iter_blocks(whole, _ROWS):
+                    yield X, y
+                    n_rows += X.shape[0]
+                    self._tell(what, n_rows / whole.n_samples)
+
+            steps = fit_numbers((X for X, _ in parts("looking at the features")), self._features)
             return write_blocks(
-                parts, self._output, force=self._force, note=self._note, steps=lambda file: write_steps(steps, file)
-            )
+                (replace(whole, X=transformed(steps, X), y=y) for X, y in parts("making features")),
+                self._output, force=self._force, note=self._note, steps=lambda file: write_steps(steps, file),
+            )  # fmt: skip
         finally:
             shutil.rmtree(raw, ignore_errors=True)
 

@@ -29,7 +29,7 @@ from nhsvm.errors import DataError, OptionError
 from nhsvm.hierarchy import Hierarchy
 
 Each = Callable[[Dataset], Dataset]
-Progress = Callable[[int], None]
+Progress = Callable[[int, float | None], None]
 _ROWS = 2_000  # records at a time: those of a table are lists of Python objects for a while
 _LARGEST = 2**31
 
@@ -76,7 +76,7 @@ class Numbered:
                 writer.add_rows(part.indptr, part.indices, part.data, labels.result())
             else:
                 writer.add(as_matrix(part, self._ids), labels.result())
-            progress(writer.n_rows)
+            progress(writer.n_rows, self._trouble.share)
         skipped = self._trouble.skipped(writer.n_rows)
         ids = self._ids if self._ids is not None else self._found(seen.numbers(), writer)
         return Outcome(ids, self._known, skipped)
@@ -164,7 +164,7 @@ class Tabular:
                 raise DataError("blocks hold features, and these samples have none")
             names = part.X.shape[1] if part.feature_names is None else part.feature_names
             writer.add(part.X, part.y)
-            progress(writer.n_rows)
+            progress(writer.n_rows, self._chunks.share)
         if names is None:
             raise DataError("no samples are left")
         return Outcome(names, hierarchy, self._chunks.skipped)
@@ -175,10 +175,11 @@ class _Whole:
 
     def __init__(self, read: Callable[[], Dataset]) -> None:
         self._read, self.skipped = read, Skipped()
+        self.share: float | None = None
 
     def __iter__(self) -> Iterator[Dataset]:
         found = self._read()
-        self.skipped = found.skipped
+        self.skipped, self.share = found.skipped, 1.0
         yield found
 
 

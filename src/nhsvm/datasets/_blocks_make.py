@@ -75,7 +75,8 @@ def convert_to_blocks(
     steps : function, optional
         Given a path, writes a file to keep with the data: how ``each`` has made the features.
     progress : function, optional
-        Called with the number of samples written so far.
+        Called with the number of samples written so far, and the share of the file that has been read (None where that
+        is not known, as of a pipe).
     **options
         Of the reader.
 
@@ -105,7 +106,7 @@ def convert_to_blocks(
     source, target = source_of(reader, file, options, each), checked_path(to)
     expected = expected_rows(reader, checked_path(file))
     with Writer(target, source.dtype, force=force, expected_rows=expected) as writer:
-        outcome = source.pour(writer, progress or (lambda n_rows: None))
+        outcome = source.pour(writer, progress or (lambda n_rows, share: None))
         header = writer.finish(outcome.features, outcome.hierarchy, note, steps)
         return _converted(target, header, outcome.skipped, writer.removed)
 

@@ -50,6 +50,10 @@ class Trouble:
         size = os.fstat(raw.fileno()).st_size
         self._share = lambda: 1.0 if raw.closed or not size else raw.tell() / size
 
+    def tell(self, share: float) -> None:
+        """Say how much has been read, for what is not read as a stream of bytes."""
+        self._share = lambda: share
+
     @property
     def share(self) -> float | None:
         """How much of the file has been read; None if nobody knows, as of a pipe."""

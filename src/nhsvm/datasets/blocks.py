@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -171,10 +171,13 @@ def _rows_of(X: Any, start: int, stop: int) -> Any:
     return csr(X.data[begin:end], X.indices[begin:end], indptr, (stop - start, X.shape[1]))
 
 
-def block_parts(path: AnyPath, size: int, **options: Any) -> Iterator[Dataset]:
-    """The same as data sets, for :func:`nhsvm.datasets.read_chunks`."""
+def block_parts(path: AnyPath, size: int, tell: Callable[[float], None], **options: Any) -> Iterator[Dataset]:
+    """The same as data sets, for :func:`nhsvm.datasets.read_chunks`; ``tell`` is given the share up to their end."""
     whole = open_blocks(path, **options)
+    n_rows = 0
     for X, y in iter_blocks(whole, size):
+        n_rows += X.shape[0]
+        tell(n_rows / whole.n_samples)
         yield replace(whole, X=X, y=y)
 
 

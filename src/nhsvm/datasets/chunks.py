@@ -90,7 +90,8 @@ def read_chunks(reader: Callable[..., Dataset], file: AnyPath, size: int = 10_00
     """
     size = whole_number(size, "size")
     if reader is open_blocks:
-        return Chunks(block_parts(file, size, **options), Trouble(checked_path(file), "raise"))
+        trouble = Trouble(checked_path(file), "raise")
+        return Chunks(block_parts(file, size, trouble.tell, **options), trouble)
     if reader not in _TABLES and reader not in (read_svmlight, read_lshtc):
         name = getattr(reader, "__name__", repr(reader))
         why = ": an ARFF file is read as a whole" if reader is read_hmc_arff else ""

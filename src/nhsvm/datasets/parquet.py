@@ -95,6 +95,7 @@ def _rows(file: Path, table: Table, polars: Any) -> Generator[tuple[int, dict[st
     for start in range(0, n_rows, _BATCH):
         with _blaming(file, polars):
             batch = frame.select(table.columns).slice(start, _BATCH).collect()
+        table.trouble.tell((start + batch.height) / n_rows)
         yield from enumerate(batch.iter_rows(named=True), start + 1)
 
 
