@@ -19,6 +19,7 @@ from hierarchy import wiki_shaped
 from nhsvm.columns import make_columns
 from nhsvm.hierarchy.graph import FloatArray
 from nhsvm.solvers._budget import Budget
+from quick import parsed
 
 
 def above(budget: Budget, norms: FloatArray, alpha: FloatArray) -> float:
@@ -35,7 +36,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--nodes", nargs="+", type=int, default=[5_000, 50_312])
     parser.add_argument("--steps", type=int, default=5)
-    options = parser.parse_args()
+    options = parsed(parser, nodes=[400])
     console = Console(width=120, highlight=False)
     for n_nodes in options.nodes:
         h = wiki_shaped(n_nodes, seed=0, extra=0.5)

@@ -19,6 +19,8 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
+from quick import parsed
+
 FEATURES = 50_000
 CLASSES = 10
 
@@ -90,7 +92,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=20_000)
     parser.add_argument("--entries", type=int, default=200)
     parser.add_argument("--job", nargs=2, help=argparse.SUPPRESS)
-    given = parser.parse_args()
+    given = parsed(parser, rows=200, entries=20)
     if given.job:
         run(given.job[0], Path(given.job[1]))
         return

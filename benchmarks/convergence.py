@@ -13,15 +13,17 @@ import matplotlib as mpl
 from generate import text_like
 from nhsvm import HSVM, NHSVM, FlatSVM
 from nhsvm.plots import plot_convergence
+from quick import parsed
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", type=Path)
     parser.add_argument("--tol", type=float, default=1e-5)
-    options = parser.parse_args()
+    parser.add_argument("--samples", type=int, default=4_000)
+    options = parsed(parser, samples=200)
     mpl.use("Agg")
-    problem = text_like(n_samples=4_000, n_features=10_000, n_leaves=100)
+    problem = text_like(n_samples=options.samples, n_features=10_000, n_leaves=options.samples // 40)
     h = problem.hierarchy
     models = {
         "FlatSVM": FlatSVM(h, tol=options.tol),

@@ -2,7 +2,7 @@
 
     python benchmarks/dag_inference.py --data DIR           # GO and WordNet graphs, and a random one
     python benchmarks/dag_inference.py                      # the random graph only
-    python benchmarks/dag_inference.py --quick              # a minute, to see that it works
+    python benchmarks/dag_inference.py --quick              # seconds, to see that it works
     python benchmarks/dag_inference.py --data DIR --budgeted --lp 0 --mip 0    # as training asks: a bound is enough
 
 Rewards come in families. *start*: the Hamming loss alone, as before the first step of training. *early*: node scores
@@ -41,6 +41,7 @@ from rich.table import Table
 from nhsvm import Hierarchy
 from nhsvm.hierarchy.graph import Graph
 from nhsvm.oracles.dag_multilabel import DagMultilabel
+from quick import parsed
 
 Rewards = npt.NDArray[np.float64]
 FAMILIES = ("start", "early", "late", "margin", "planted", "noise", "heavy", "cover")
@@ -300,33 +301,30 @@ def compared(problem: Problem, n_lp: int, n_mip: int, limit: float) -> Iterator[
 def problems(options: argparse.Namespace) -> Iterator[Problem]:
     n, exact = options.samples, not options.budgeted
     if options.data and not options.only_random:
-        for name in ("cellcycle_GO", "eisen_GO")[: 1 if options.quick else 2]:
+        for name in ("cellcycle_GO",) if options.quick else ("cellcycle_GO", "eisen_GO"):
             h, X, labels = read_go(options.data, name)
             rewards = {f: generated(h.graph, f, n, i) for i, f in enumerate(FAMILIES)}
-            yield Problem(name, h.graph, exact, rewards | trained(h, X, labels, 2 if options.quick else 10, n))
+            yield Problem(name, h.graph, exact, rewards | trained(h, X, labels, options.epochs, n))
         h, _ = read_wordnet(options.data)
         yield Problem("wordnet", h.graph, exact, {f: generated(h.graph, f, n, i) for i, f in enumerate(FAMILIES)})
-    size = 5_000 if options.quick else 50_000
+    size = options.nodes
     graph = random_dag(size, 3 * size // 2, 0).graph
-    yield Problem(
-        f"random {size // 1000}K", graph, False, {f: generated(graph, f, n, i) for i, f in enumerate(FAMILIES)}
-    )
+    rewards = {f: generated(graph, f, n, i) for i, f in enumerate(FAMILIES)}
+    yield Problem(f"random, {size:,} nodes", graph, False, rewards)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=os.environ.get("NHSVM_DATA"))
-    parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--samples", type=int, default=None, help="of each family (200; quick: 20)")
-    parser.add_argument("--lp", type=int, default=None, help="samples for the linear programme (7; quick: 2)")
-    parser.add_argument("--mip", type=int, default=None, help="samples for the integer programme (3; quick: 1)")
+    parser.add_argument("--samples", type=int, default=200, help="of each family")
+    parser.add_argument("--lp", type=int, default=7, help="samples for the linear programme")
+    parser.add_argument("--mip", type=int, default=3, help="samples for the integer programme")
+    parser.add_argument("--nodes", type=int, default=50_000, help="of the random graph")
+    parser.add_argument("--epochs", type=int, default=10, help="of the model whose scores are asked about")
     parser.add_argument("--limit", type=float, default=60.0, help="seconds for HiGHS on one sample")
     parser.add_argument("--only-random", action="store_true")
     parser.add_argument("--budgeted", action="store_true", help="exact=False on all graphs")
-    options = parser.parse_args()
-    options.samples = options.samples or (20 if options.quick else 200)
-    n_lp = (2 if options.quick else 7) if options.lp is None else options.lp
-    n_mip = (1 if options.quick else 3) if options.mip is None else options.mip
+    options = parsed(parser, samples=5, lp=2, mip=1, nodes=500, epochs=2)
     console = Console(width=140, highlight=False)
     columns = (
         "graph",
@@ -345,7 +343,7 @@ def main() -> None:
     for problem in problems(options):
         g = problem.graph
         console.print(f"{problem.name}: {g.n_nodes} nodes, {g.n_edges} edges, {g.n_leaves} leaves", style="dim")
-        for row in compared(problem, n_lp, n_mip, options.limit):
+        for row in compared(problem, options.lp, options.mip, options.limit):
             console.print("  " + "  ".join(row[1:]), style="dim")  # some of these take minutes
             table.add_row(*row)
     console.print(table)

@@ -25,6 +25,7 @@ from nhsvm import HSVM
 from nhsvm.estimators._label_sets import encode_sets
 from nhsvm.objective import dual, penalty
 from nhsvm.solvers import Dual
+from quick import parsed
 
 _MOVES = 10  # between the planes of a sample, a visit
 
@@ -91,7 +92,7 @@ def main() -> None:
     parser.add_argument("--sets", nargs="+", choices=YEAST, default=["cellcycle_FUN", "cellcycle_GO"])
     parser.add_argument("--passes", type=int, default=8)
     parser.add_argument("--C", type=float, default=1.0)
-    options = parser.parse_args()
+    options = parsed(parser, passes=2)
     if options.data is None:
         parser.error("--data DIR is needed, or NHSVM_DATA")
     console = Console(width=120)

@@ -24,6 +24,7 @@ from rich.table import Table
 from nhsvm import Hierarchy, node_weights
 from nhsvm.losses import LOSSES, make_loss
 from nhsvm.weights import _interior, _range_proof, _steep
+from quick import parsed
 
 PAPER_NODES, PAPER_LEAVES = 50_312, 36_504
 
@@ -74,17 +75,26 @@ def peak_megabytes(run: Callable[[], Any]) -> float:
 
 
 class Proof:
-    """Remembers what an interior-point method proved last."""
+    """Remembers what an interior-point method proved last; use it as a context."""
 
-    def __init__(self) -> None:
-        self.solution: _interior.Solution | None = None
-        certified = _interior.certified
+    solution: _interior.Solution | None = None
+
+    def __enter__(self) -> Proof:
+        self._certified = certified = _interior.certified
 
         def remember(*args: Any) -> _interior.Solution:
             self.solution = certified(*args)
             return self.solution
 
-        _interior.certified = _steep.certified = _range_proof.certified = remember
+        self._put(remember)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._put(self._certified)
+
+    @staticmethod
+    def _put(certified: Callable[..., _interior.Solution]) -> None:
+        _interior.certified = _steep.certified = _range_proof.certified = certified
 
     def gap(self) -> float:
         return self.solution.gap / self.solution.value if self.solution else 0.0
@@ -226,11 +236,11 @@ def bench_clarabel(h: Hierarchy, console: Console) -> None:
     )
 
 
-def bench_power_cones(console: Console, seed: int) -> None:
-    """Eq. 6 for other ρ, as power cones, on a DAG of 5,000 nodes: status, violation and cost beside ours."""
+def bench_power_cones(console: Console, n_nodes: int, seed: int) -> None:
+    """Eq. 6 for other ρ, as power cones, on a DAG of 5,000 nodes at most: status, violation and cost beside ours."""
     import clarabel
 
-    h = wiki_shaped(5000, seed, 0.5)
+    h = wiki_shaped(min(5000, n_nodes), seed, 0.5)
     keep = np.flatnonzero(~h.graph.is_common)
     A = h.graph.leaf_matrix()[:, keep]
     m, n = A.shape
@@ -270,20 +280,20 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--clarabel", action="store_true", help="compare with Clarabel on the DAG")
     parser.add_argument("--shapes", action="store_true", help="only weights without a closed form, on several trees")
-    options = parser.parse_args()
+    options = parsed(parser, nodes=400)
     console = Console(width=120, highlight=False)
-    proof = Proof()
-    if options.shapes:
-        bench_shapes(options.nodes, options.seed, console, proof)
-        return
-    for extra in (0.0, 0.5):
-        h = wiki_shaped(options.nodes, options.seed, extra)
-        bench_build(h, console)
-        bench_losses(h, console)
-        bench_weights(h, console, proof)
-        if options.clarabel and extra:
-            bench_clarabel(h, console)
-            bench_power_cones(console, options.seed)
+    with Proof() as proof:
+        if options.shapes:
+            bench_shapes(options.nodes, options.seed, console, proof)
+            return
+        for extra in (0.0, 0.5):
+            h = wiki_shaped(options.nodes, options.seed, extra)
+            bench_build(h, console)
+            bench_losses(h, console)
+            bench_weights(h, console, proof)
+            if options.clarabel and extra:
+                bench_clarabel(h, console)
+                bench_power_cones(console, options.nodes, options.seed)
 
 
 if __name__ == "__main__":

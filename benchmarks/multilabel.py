@@ -42,6 +42,7 @@ from nhsvm import HSVM, NHSVM, FlatSVM, Hierarchy
 from nhsvm.datasets import Dataset, read_hmc_arff, read_jsonl
 from nhsvm.metrics import auprc, example_jaccard, f1, hierarchical_f1
 from nhsvm.weights import Power
+from quick import parsed
 
 YEAST = tuple(f"{name}_{kind}" for kind in ("FUN", "GO") for name in ("cellcycle", "derisi", "eisen"))
 SETS = (*YEAST, "Enron_corr", "reuters21578")
@@ -256,7 +257,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--records", type=Path, help="JSON lines, one a row; makes a stopped run go on where it was")
     parser.add_argument("--out", type=Path, help="markdown file")
-    options = parser.parse_args()
+    options = parsed(parser, grid=(1.0,), jobs=1)
     if options.data is None:
         parser.error("--data DIR is needed, or NHSVM_DATA")
     warnings.simplefilter("ignore", ConvergenceWarning)

@@ -32,6 +32,7 @@ from rich.table import Table
 from sklearn.datasets import load_svmlight_file
 
 from nhsvm.datasets import read_csv, read_hmc_arff, read_jsonl, read_lshtc, read_parquet, read_svmlight
+from quick import parsed
 
 _WORDS = ["science", "of", "the", "and", "hierarchy", "label", "margin", "protein", "patent", "vector"]
 
@@ -40,8 +41,8 @@ def _sparse_rows(path: Path, n: int, kind: str, seed: int = 0) -> None:
     """Rows of about 30 features: counts, or tf-idf values of 16 digits as scikit-learn writes them."""
     rng = np.random.default_rng(seed)
     with path.open("w") as file:
-        for _ in range(0, n, 10_000):
-            size = rng.integers(10, 50, 10_000)
+        for start in range(0, n, 10_000):
+            size = rng.integers(10, 50, min(10_000, n - start))
             gaps = rng.integers(1, 2_000, size.sum())
             values = rng.geometric(0.6, size.sum()).tolist() if kind == "counts" else rng.random(size.sum()).tolist()
             ends = np.concatenate([[0], np.cumsum(size)])
@@ -50,7 +51,7 @@ def _sparse_rows(path: Path, n: int, kind: str, seed: int = 0) -> None:
             index = (total - before).tolist()
             form = "{}:{}" if kind == "counts" else "{}:{:.16g}"
             cells = [form.format(i, v) for i, v in zip(index, values, strict=True)]
-            labels = rng.integers(1000, size=10_000).tolist()
+            labels = rng.integers(1000, size=len(size)).tolist()
             rows = zip(labels, ends[:-1].tolist(), ends[1:].tolist(), strict=True)
             file.writelines(f"{label} {' '.join(cells[a:b])}\n" for label, a, b in rows)
 
@@ -149,7 +150,7 @@ def _first_lines(path: Path, n: int, target: Path) -> Path:
     return target
 
 
-def memory(console: Console, files: dict[str, Path], folder: Path) -> None:
+def memory(console: Console, files: dict[str, Path], folder: Path, n_readers: int | None) -> None:
     """The largest resident size of a process, beside that of one that reads the first lines, and the result's size."""
     ours, columns = "nhsvm.datasets", {"text": "text", "path": "kind"}
     readers: list[tuple[str, str, str, dict[str, str]]] = [
@@ -163,7 +164,7 @@ def memory(console: Console, files: dict[str, Path], folder: Path) -> None:
         (ours, "read_jsonl", "jsonl", columns),
     ]
     table = Table("reader", "file", "result, MB", "first 100 lines, MB", "all, MB", "more, MB", "more / result")
-    for module, function, name, options in readers:
+    for module, function, name, options in readers[:n_readers]:
         few = _first_lines(files[name], 100, folder / f"few{files[name].suffix}")
         result, peak = _memory(module, function, files[name], options)
         _, start = _memory(module, function, few, options)
@@ -195,13 +196,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=1_000_000, help="of sparse and text files; a tenth of it for ARFF")
     parser.add_argument("--repeat", type=int, default=3)
-    options = parser.parse_args()
+    options = parsed(parser, rows=1_000, repeat=1)
     console = Console(width=120, highlight=False)
     console.print(f"scikit-learn {sklearn.__version__}, {options.rows:,} rows, best of {options.repeat}")
     with tempfile.TemporaryDirectory() as name:
         files = make_files(Path(name), options.rows)
         compare(console, files, options.repeat)
-        memory(console, files, Path(name))
+        memory(console, files, Path(name), 2 if options.quick else None)
         others(console, files, options.repeat)
     console.print(f"largest resident size: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB")
 

@@ -33,6 +33,7 @@ from nhsvm.estimators._beam import beam_leaves
 from nhsvm.estimators._chunks import Learned, in_chunks
 from nhsvm.oracles.single_label import best_leaves
 from nhsvm.packed import PRECISIONS
+from quick import parsed
 
 SETS = {"newsgroups20": 3.16, "clinc150": 3.16, "docstrings": 10.0, "lshtc_dryrun": 10.0}  # and C
 SHARES = (0.5, 0.8, 0.9, 0.95)
@@ -162,7 +163,7 @@ def main() -> None:
     parser.add_argument("--scales", action="store_true", help="compare scales of int8, and no more")
     parser.add_argument("--growth", action="store_true", help="times on random trees, and no more")
     parser.add_argument("--out", type=Path, help="page to write the tables to, after what it has above '## Tables'")
-    args = parser.parse_args()
+    args = parsed(parser, sets=["clinc150"])
     lines: list[str] = []
     for depth in range(2, 6) if args.growth else ():
         print(speeds(depth), flush=True)

@@ -2,7 +2,8 @@
 
 A line after ``$`` is a command, what follows is its output; ``...`` in it stands for anything, even several lines. A
 block with a title after its language, as in ```` ```csv title="papers.csv" ````, is a file to write before the commands
-that follow. ``nhsvm`` runs in this process; commands with pipes or redirections run in a shell that has it in its path.
+that follow. A command must end well, unless its output is to begin with ``nhsvm: ``, which is how errors are said.
+``nhsvm`` runs in this process; commands with pipes or redirections run in a shell that has it in its path.
 """
 
 import os
@@ -65,25 +66,28 @@ def run_page(page: Path, folder: Path):
             (folder / step.file).write_text(step.content, encoding="utf-8")
             continue
         n_commands += 1
-        printed = run(step.command, folder)
-        assert matches(step.content, printed), (
-            f"{page.name}:{step.line}: $ {step.command}\n--- expected\n{step.content}--- printed\n{printed}"
+        printed, code = run(step.command, folder)
+        fits = matches(step.content, printed) and (code == 0) != step.content.startswith("nhsvm: ")
+        assert fits, (
+            f"{page.name}:{step.line}: $ {step.command}\n--- expected\n{step.content}"
+            f"--- printed, with exit code {code}\n{printed}"
         )
     assert n_commands, f"{page.name} has no console blocks"
 
 
 def run(command, folder):
-    """What a command prints, to standard output and standard error."""
+    """What a command prints, to standard output and standard error, and its exit code."""
     words = shlex.split(command)
     if words[0] == "nhsvm" and not _SHELL.search(re.sub(r"'[^']*'|\"[^\"]*\"", "", command)):
         before = Path.cwd()
         os.chdir(folder)
         try:
-            return nhsvm(*words[1:], merged=True).out
+            done = nhsvm(*words[1:], merged=True)
+            return done.out, done.code
         finally:
             os.chdir(before)
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    done = subprocess.run(
+    shell = subprocess.run(
         ["bash", "-c", command],
         cwd=folder,
         env=os.environ | {"PATH": path},
@@ -92,7 +96,7 @@ def run(command, folder):
         text=True,
         check=False,
     )
-    return done.stdout
+    return shell.stdout, shell.returncode
 
 
 def matches(expected, printed):

@@ -1,22 +1,17 @@
-"""The commands on pages of documentation print what the pages say, and those in running text exist."""
+"""Commands in console blocks print what the pages say; tests/test_commands.py runs those outside of such blocks."""
 
 import re
 import shlex
-from pathlib import Path
 
 import pytest
 from typer.main import get_command
 
+from docs_commands import GUIDE, PAGES, PROJECT, commands
 from docs_console import matches, run_page, steps
 from nhsvm.cli import COMMANDS, app
 from nhsvm.cli._estimators import ModelName
 
-PROJECT = Path(__file__).parents[2]
-TEXTS = {
-    page.relative_to(PROJECT).as_posix(): page.read_text(encoding="utf-8")
-    for page in [PROJECT / "README.md", PROJECT / "CONTRIBUTING.md", *sorted((PROJECT / "docs").rglob("*.md"))]
-}
-CONSOLE = [name for name, text in TEXTS.items() if "\n```console" in text]
+CONSOLE = [name for name, text in PAGES.items() if "\n```console" in text]
 ELSEWHERE = "docs/tutorials/", "docs/report.md"  # tests/test_guide.py and tests/report/test_docs.py run these
 
 
@@ -30,43 +25,12 @@ def test_pages_are_found():
 
 
 def test_the_page_of_the_command_line_names_every_command_and_model():
-    page = TEXTS["docs/command_line.md"]
+    page = PAGES["docs/command_line.md"]
     assert sorted(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)) == sorted(COMMANDS)
     assert all(f"`{name}`" in page or f" {name}`" in page for name in ModelName)
 
 
-# -- commands that no console block has --------------------------------------------------------------------------------
-
-_BLOCK = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-_COMMAND = re.compile(
-    r"^\s*(?:\$ )?((?:nhsvm|python|pip|make|mkdocs|git|curl|zcat|gzip|cat|echo|head) .*)$", re.MULTILINE
-)
-# Not run: `make test` would run itself; `make demo` sets up an environment and is what tests/cli/test_demo.py tests.
-NOT_RUN = {"make demo", "make test"}
-# Lines that are indented by four, above the tables in docs/results, are how these were made: they take hours.
-RESULTS = "docs/results/"
-
-
-def plain_commands(text):
-    """Shell commands in blocks that are not ``console``."""
-    for language, content in _BLOCK.findall(text):
-        if not language.startswith(("console", "python")) and "title=" not in language:
-            yield from (line.partition("#")[0].strip() for line in _COMMAND.findall(content))
-
-
-@pytest.mark.parametrize("name", [name for name in TEXTS if not name.startswith(RESULTS)])
-def test_no_command_is_in_a_block_that_is_not_run(name):
-    assert set(plain_commands(TEXTS[name])) <= NOT_RUN
-
-
-def test_plain_commands_are_found():
-    assert set(plain_commands(TEXTS["README.md"])) == NOT_RUN
-    assert list(plain_commands("```\nnhsvm train a.csv\n```\n```console\n$ echo a\n```\n")) == ["nhsvm train a.csv"]
-
-
-def spans(text):
-    """Code in running text, a line each."""
-    return re.findall(r"(?<!`)`([^`\n]+)`(?!`)", _BLOCK.sub("", text))
+# -- commands on pages of results, and in --help -----------------------------------------------------------------------
 
 
 def wrong_options(words, command):
@@ -88,17 +52,26 @@ def why_not(line):
     return wrong_options(words, command) or None
 
 
-INLINE = [(name, span) for name, text in TEXTS.items() for span in spans(text) if span.startswith("nhsvm ")]
+# How the tables there were made; that takes hours, so it is only seen to that files and options are there.
+RECORDS = [(name, line) for name in PAGES if name not in GUIDE for line in commands(PAGES[name])]
 
 
-@pytest.mark.parametrize(("name", "line"), INLINE)
-def test_commands_in_running_text_exist(name, line):
-    assert why_not(line) is None
+@pytest.mark.parametrize(("name", "line"), RECORDS)
+def test_commands_that_made_results_exist(name, line):
+    program, *words = shlex.split(line)
+    if program == "nhsvm":
+        assert why_not(line) is None
+        return
+    assert program == "python"
+    script = PROJECT / words[0]
+    source = "".join(file.read_text(encoding="utf-8") for file in (script, PROJECT / "benchmarks/data.py"))
+    for word in words[1:]:
+        assert not word.startswith("--") or f'"{word}"' in source, f"{name}: {script.name} has no {word}"
 
 
-def test_commands_in_running_text_are_found():
-    assert ("README.md", "nhsvm reproduce norms") in INLINE
-    assert ("docs/tutorials/report.md", "nhsvm evaluate model.nhsvm test.csv --report report.html") in INLINE
+def test_records_are_found():
+    assert ("docs/results/hrsvm.md", "python benchmarks/hrsvm.py --data DIR") in RECORDS
+    assert ("docs/results/norms.md", "nhsvm reproduce norms --seed 0") in RECORDS
 
 
 @pytest.mark.parametrize(
@@ -136,18 +109,6 @@ def test_every_command_has_an_example():
     assert set(get_command(app).commands) <= shown
 
 
-BENCHMARKS = [(name, span) for name, text in TEXTS.items() for span in spans(text) if span.startswith("python bench")]
-
-
-@pytest.mark.parametrize(("name", "line"), BENCHMARKS)
-def test_benchmarks_in_running_text_exist(name, line):
-    """They measure, and take minutes to hours, so it is only seen to that the file and its options are there."""
-    _, script, *words = line.split()
-    source = (PROJECT / script).read_text(encoding="utf-8") + (PROJECT / "benchmarks/data.py").read_text("utf-8")
-    for word in words:
-        assert not word.startswith("--") or f'"{word}"' in source, f"{name}: {script} has no {word}"
-
-
 # -- the runner itself -------------------------------------------------------------------------------------------------
 
 
@@ -170,6 +131,9 @@ def test_another_output_is_found(tmp_path):
     page = tmp_path / "page.md"
     page.write_text("```console\n$ echo a\nb\n```\n")
     with pytest.raises(AssertionError, match=r"page.md:2: \$ echo a"):
+        run_page(page, tmp_path)
+    page.write_text("```console\n$ echo a; false\n...\n```\n")
+    with pytest.raises(AssertionError, match="exit code 1"):
         run_page(page, tmp_path)
     page.write_text("nothing")
     with pytest.raises(AssertionError, match="no console blocks"):

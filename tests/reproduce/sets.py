@@ -63,20 +63,26 @@ def dry_run(folder: Path) -> None:
         )
 
 
-def arff(folder: Path, name: str, parts: tuple[str, ...]) -> None:
-    """Label sets on a DAG given by pairs."""
+DAG = "root/a,root/b,a/c,a/d,b/d,b/e", ("c", "d", "e@c")
+TREE = "a,a/c,a/d,b,b/e", ("a/c", "a/d", "b/e@a/c")
+
+
+def arff(
+    folder: Path, name: str, parts: tuple[str, ...], kind: tuple[str, tuple[str, str, str]] = DAG, n: int = 30
+) -> None:
+    """Label sets on a DAG given by pairs, or on a tree given by paths."""
     rng = np.random.default_rng(2)
-    pairs = "root/a,root/b,a/c,a/d,b/d,b/e"
+    classes, labels = kind
     for part in parts:
         lines = []
-        for i in range(30):
+        for i in range(n):
             x = rng.normal(size=3) + 3 * np.eye(3)[i % 3]
             cells = ",".join("?" if rng.random() < 0.05 else f"{v:.3f}" for v in x)
-            lines.append(f"{cells},{('c', 'd', 'e@c')[i % 3]}")
+            lines.append(f"{cells},{labels[i % 3]}")
         head = "@RELATION r\n" + "".join(f"@ATTRIBUTE x{k} numeric\n" for k in range(3))
         put(
             folder / f"{name}{part}.arff.gz",
-            f"{head}@ATTRIBUTE class hierarchical {pairs}\n@DATA\n" + "\n".join(lines) + "\n",
+            f"{head}@ATTRIBUTE class hierarchical {classes}\n@DATA\n" + "\n".join(lines) + "\n",
         )
 
 
