@@ -221,7 +221,7 @@ def test_ctrl_c_keeps_the_best_so_far(folder, monkeypatch):
     assert done.code == 130
     assert "now learning from all samples with the best so far" in done.err
     assert "interrupted: model.nhsvm has the best model of those that had been tried" in done.err
-    assert "not tried (interrupted): 1 fit" in done.out
+    assert "not tried to the end (interrupted): 1 fit" in done.out
     assert load("model.nhsvm")[-1].C in (1.0, 10.0)
     assert len((folder / "t.csv").read_text().splitlines()) == 3
 

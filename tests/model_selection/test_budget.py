@@ -41,7 +41,7 @@ def test_what_there_was_no_time_for_is_listed(clock):
     assert found.best is found.records[0]  # came to its end
     assert found.model.gap_ <= 1e-3  # the refit has the time it needs
     assert "out of time" in str(found)
-    assert f"not tried (time budget): {len(found.untried)} fit" in str(found)
+    assert f"not tried to the end (time budget): {len(found.untried)} fit" in str(found)
 
 
 def test_nothing_but_a_fit_that_was_cut_short(clock):

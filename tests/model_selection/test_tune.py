@@ -147,7 +147,7 @@ def test_a_path_ends_when_the_score_has_fallen():
     found = tune(FlatSVM(TREE), X, y, C=[0.01, 0.1, 1, 10, 100], scoring=score, refit=False)
     assert [t.C for t in found.records] == [0.01, 0.1, 1, 10]
     assert [(u.C, u.reason) for u in found.untried] == [(100, "the score had fallen")]
-    assert "not tried (the score had fallen): 1 fit" in str(found)
+    assert "not tried to the end (the score had fallen): 1 fit" in str(found)
     little = iter([0.5, 0.9, 0.88, 0.87, 0.9])  # less than the standard error of 24 samples
     score = lambda model, X, y: next(little)
     assert len(tune(FlatSVM(TREE), X, y, C=[0.01, 0.1, 1, 10, 100], scoring=score, refit=False).records) == 5

@@ -51,7 +51,10 @@ def _summary(found: Tuning) -> list[str]:
         )
     if best.state != "done":
         lines.append(f"WARNING: the best fit did not end as it should ({best.state})")
-    lines += [f"not tried ({reason}): {_fits(n)}" for reason, n in Counter(one.reason for one in found.untried).items()]
+    lines += [
+        f"not tried to the end ({reason}): {_fits(n)}"
+        for reason, n in Counter(one.reason for one in found.untried).items()
+    ]
     for reason in dict.fromkeys(reason for _, reason in found.plan.refused):
         lines.append(f"left out ({reason}):")
         lines += [f"    {setting}" for setting, why in found.plan.refused if why == reason]
