@@ -119,6 +119,15 @@ def _leaf_sums(s, parent, leaf_column, ptr, idx, v):
             v[k] = total
 
 
+@inlined
+def _one_column_each(parent, leaf_column):
+    """Whether leaf k has column k and no other: its score is the leaf's."""
+    alone = 0 < leaf_column.shape[0] == parent.shape[0]  # both are empty for DAGs
+    for k in range(leaf_column.shape[0]):
+        alone = alone and leaf_column[k] == k and parent[k] < 0
+    return alone
+
+
 @kernel
 def _leaf_scores_kernel(scores, parent, leaf_column, ptr, idx, out):
     s = np.empty(scores.shape[1], scores.dtype)
@@ -134,6 +143,13 @@ def _first_of_best(v):
     for k in range(1, v.shape[0]):
         most = max(most, v[k])
     best = 0
+    while best + 16 <= v.shape[0]:  # the block that holds it, then its place there
+        found = 0
+        for k in range(16):
+            found += v[best + k] >= most
+        if found > 0:
+            break
+        best += 16
     while best < v.shape[0] - 1 and v[best] < most:
         best += 1
     return best
@@ -189,8 +205,12 @@ def _propose_kernel(
 ):  # fmt: skip
     v = np.empty(ptr.shape[0] - 1, scores.dtype)
     n = v.shape[0]
+    direct = _one_column_each(parent, leaf_column)
     for t in range(scores.shape[0]):
-        _leaf_sums(scores[t], parent, leaf_column, ptr, idx, v)
+        if direct:
+            v[:] = scores[t]
+        else:
+            _leaf_sums(scores[t], parent, leaf_column, ptr, idx, v)
         y = leaves[t]
         best[t] = _values(v, y, loss[which[t]], normalized)
         m = count[t]
@@ -210,7 +230,10 @@ def _propose_kernel(
         # equal values keep the order of the leaves
         end = m
         bar = v.dtype.type(mean / costs[t] + tolerance)
+        n_above = 0  # mostly none: this loop LLVM vectorises
         for k in range(n):
+            n_above += v[k] > bar
+        for k in range(n if n_above > 0 else 0):
             if v[k] > bar:
                 x = v[k]
                 at = end if end < m + n_new else end - 1

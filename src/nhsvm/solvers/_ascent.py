@@ -17,7 +17,6 @@ from nhsvm.solvers._problem import Callback, Record
 from nhsvm.solvers._threads import Team
 from nhsvm.solvers._updates import Updates
 
-_BATCH = 256
 SWEEPS = 5  # over the samples of a batch
 _IDLE = 10  # passes without progress after which single precision is given up
 
@@ -63,6 +62,7 @@ class Ascent(ABC):
         Weights α, if they are learned.
     """
 
+    first_batch, largest_batch = 128, 256
     most_ratio = 1.0
     norms: Norms
     shipped: FloatArray | None = None
@@ -164,7 +164,7 @@ class Ascent(ABC):
 
     def batch_size(self) -> int:
         """Small at first, when labels go stale quickly, and on small data."""
-        largest = _BATCH if self.history else _BATCH // 2
+        largest = self.largest_batch if self.history else self.first_batch
         return int(np.clip(len(self.costs) // 16, 16, largest))
 
     def try_certificate(self) -> None:

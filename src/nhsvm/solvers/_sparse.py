@@ -292,34 +292,30 @@ def _invert_kernel(rows, indptr, indices, data, place, many, order, value, begin
 @kernel
 def _gram_kernel(rows, n_long, bias, indptr, data, order, value, begin, out):
     n = rows.shape[0]
-    panel = np.zeros((n, n_long + 1), out.dtype)
+    panel = np.zeros((n_long, n), out.dtype)  # a feature's values side by side: a sample adds up rows of it
     e = 0
     for t in range(n):
-        mine = panel[t]
-        mine[n_long] = bias
         for j in range(indptr[rows[t]], indptr[rows[t] + 1]):
             if begin[e] < 0:
-                mine[-1 - begin[e]] = data[j]
+                panel[-1 - begin[e], t] = data[j]
             e += 1
     e = 0
     for t in range(n):
         row = out[t]
-        mine = panel[t]
-        for u in range(t + 1):
-            other = panel[u]
-            total = mine[n_long] * other[n_long]
-            for k in range(n_long):
-                total += mine[k] * other[k]
-            row[u] = total
+        row[: t + 1] = bias * bias
+        held = row[:t]
         for j in range(indptr[rows[t]], indptr[rows[t] + 1]):
             at = begin[e]
             e += 1
-            if at < 0:
-                continue
             v = out.dtype.type(data[j])
-            while order[at] < t:  # a list holds each sample once, and this one ends the walk
-                row[order[at]] += v * value[at]
-                at += 1
+            if at < 0:
+                others = panel[-1 - at, :t]
+                for u in range(held.shape[0]):
+                    held[u] += v * others[u]
+            else:
+                while order[at] < t:  # a list holds each sample once, and this one ends the walk
+                    row[order[at]] += v * value[at]
+                    at += 1
             row[t] += v * v
         for u in range(t):
             out[u, t] = row[u]
