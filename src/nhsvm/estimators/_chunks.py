@@ -15,6 +15,9 @@ from nhsvm.packed import Packed
 from nhsvm.rows import StoredRows
 
 _SCORES = 2**18  # numbers in the scores of one chunk of samples
+_NEAR = 2**20  # numbers of dense samples turned into single precision at a time, so that they stay in the cache
+_FEW_ROWS = 160  # samples below which BLAS is slow
+_ROWS = 2**25  # numbers, at most
 
 Floats = npt.NDArray[Any]
 
@@ -88,16 +91,47 @@ def in_chunks(
             team.split(X.shape[0], work)
             return
         dense = DenseWeights(X, values.T if by_feature else values, bias)
-        for rows in _steps(0, X.shape[0], step):
+        single = _Single(X, dense) if X.dtype == np.float64 and values.dtype == np.float32 else None
+        for rows in _steps(0, X.shape[0], step if single is None else min(step, single.step)):
             # BLAS has threads of its own, and its bits may depend on the shape of what it is given
             with np.errstate(over="ignore", invalid="ignore"):
-                scores = scored(dense, rows)
-            largest = max(float(scores.max()), -float(scores.min()))
+                scores = scored(dense, rows) if single is None else single.scores(rows)
+                largest = _largest(scores)
+                if single is not None and not largest <= SINGLE_LARGEST:
+                    scores = scored(dense, rows)
+                    largest = _largest(scores)
             if not largest <= LARGEST:  # or not a number
                 raise too_large(X)
             if largest <= SINGLE_LARGEST:  # answers have the precision of the weights, as those of sparse samples
                 scores = scores.astype(values.dtype, copy=False)
             _share(team, use, rows.start, scores)
+
+
+class _Single:
+    """Scores of dense float64 samples in single precision, for weights that have no more: twice as fast.
+
+    Parameters
+    ----------
+    X : array of (n_samples, n_features)
+    weights : DenseWeights
+    """
+
+    def __init__(self, X: Floats, weights: Any) -> None:
+        self.X, self.coef, self.intercept = X, weights.coef().T, weights.intercept()
+        self.step = max(16, min(max(_FEW_ROWS, _NEAR // X.shape[1]), _ROWS // X.shape[1]))
+        self._rows = np.empty((min(self.step, len(X)), X.shape[1]), dtype=np.float32)
+
+    def scores(self, rows: slice) -> Floats:
+        """Of up to ``step`` samples; not finite where single precision does not reach."""
+        taken = self._rows[: rows.stop - rows.start]
+        np.copyto(taken, self.X[rows], casting="same_kind")
+        found: Floats = taken @ self.coef
+        found += self.intercept
+        return found
+
+
+def _largest(scores: Floats) -> float:
+    return max(float(scores.max()), -float(scores.min()))
 
 
 def scoring_precision(X: Any, learned: Learned) -> np.dtype[Any]:

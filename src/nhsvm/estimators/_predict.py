@@ -16,6 +16,7 @@ from nhsvm.estimators._beam import beam_leaves
 from nhsvm.estimators._chunks import Learned, in_chunks
 from nhsvm.estimators._data import checked, checked_weights, same_length
 from nhsvm.estimators._explain import Explaining
+from nhsvm.estimators._leaves import best_of_all, scores_of_all
 from nhsvm.estimators._sets import Sets
 from nhsvm.estimators._targets import as_labels
 from nhsvm.hierarchy.graph import IntArray
@@ -117,8 +118,6 @@ class Prediction(Explaining, Sets):
         an indicator, dense or sparse, with the columns of ``classes_``. Each is the best of all label sets, found
         exactly; an empty one only with ``allow_empty=True``.
         """
-        from nhsvm.oracles.single_label import best_leaves
-
         check_is_fitted(self)
         if beam is not None:
             self._check_beam(beam)
@@ -127,9 +126,7 @@ class Prediction(Explaining, Sets):
         X = self._checked(X)
         if beam is not None:
             return self.classes_[beam_leaves(X, self._learned, self._columns, beam, self.n_jobs)]
-        best = np.empty(X.shape[0], dtype=np.int32)
-        self._in_chunks(X, lambda part, scores: best_leaves(self._columns, scores, best[part]))
-        return self.classes_[best]
+        return self.classes_[best_of_all(X, self._learned, self._columns, self.n_jobs)]
 
     def _check_beam(self, beam: Any) -> None:
         if not isinstance(beam, (int, np.integer)) or isinstance(beam, bool) or not beam >= 1:
@@ -183,12 +180,7 @@ class Prediction(Explaining, Sets):
         return out
 
     def _class_scores(self, X: Any) -> Floats:
-        from nhsvm.oracles.single_label import leaf_scores
-
-        X = self._checked(X)
-        out = np.empty((X.shape[0], self._columns.n_leaves), dtype=self._values.dtype)
-        self._in_chunks(X, lambda part, scores: leaf_scores(self._columns, scores, out[part]))
-        return out
+        return scores_of_all(self._checked(X), self._learned, self._columns, self.n_jobs)
 
     def _checked(self, X: Any) -> Any:
         check_is_fitted(self)

@@ -74,7 +74,7 @@ class Ascent(ABC):
         self.history: list[Record] = []
         self.certified = False
         self.ratio = 0.4  # of the certified gap to the estimate of the pass before; learned
-        self.misses = 0
+        self.misses, self.missed = 0, np.inf
         self.least, self.idle = np.inf, 0
         self.certificate = Certificate(float(costs.sum()), 0.0)
 
@@ -175,7 +175,8 @@ class Ascent(ABC):
             return
         gap, exact = self.told()
         self.ratio = float(np.clip(gap / max(estimate, 1e-300), 0.1, self.most_ratio))
-        self.misses += exact
+        self.misses += exact and gap > 0.9 * self.missed  # one that falls is not held up by rounding
+        self.missed = gap
         if self.misses == 3 and self.weights.dtype == np.float32:
             self.go_double()
 
