@@ -76,10 +76,12 @@ def synthetic(
         results = read_results(stored, Results.from_json)
     else:
         began = perf_counter()
-        results = run(
-            repeats, seed, jobs=jobs, quick=quick, compare_sizes=compare_sizes,
-            progress=lambda done, planned: note(f"{done}/{planned} data sets, {perf_counter() - began:.0f} s"),
-        )  # fmt: skip
+
+        def tell(done: int, planned: int) -> None:
+            spent = perf_counter() - began
+            note(f"{done}/{planned} data sets, {spent:.0f} s, about {spent * (planned / done - 1):.0f} s left")
+
+        results = run(repeats, seed, jobs=jobs, quick=quick, compare_sizes=compare_sizes, progress=tell)
     _say(_synthetic_page.write(results, out))
 
 
