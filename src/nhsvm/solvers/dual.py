@@ -38,7 +38,7 @@ from nhsvm.solvers._updates import Updates
 _SWEEPS = 5  # over the samples of a batch
 _NEW = 32  # labels a visit may add to those of a sample
 _FEW = 8  # the same in a search pass, which is followed by many passes over the planes in use
-_FOCUS = 5  # passes over the samples with most of the gap, between two over all
+_FOCUS = 3  # passes over the samples with most of the gap, between two over all
 _CACHED = 200  # passes over the planes in use between two full passes, at most
 _SCORES = 2**18  # scores (samples × columns) in one chunk of a search pass
 
@@ -135,7 +135,7 @@ class PlanesAscent(Ascent):
         primal_value, dual_value = self.certificate
         gap = primal_value - dual_value
         tolerance = 0.1 * max(self.options.tol * primal_value, 0.3 * gap) / float(problem.costs.sum())
-        enough = max(0.8 * self.options.tol * primal_value, 0.15 * gap)
+        enough = max(0.8 * self.options.tol * primal_value, 0.25 * gap)
         for _ in range(_CACHED):
             samples = np.flatnonzero(planes.count > 0)
             gaps, gain = self.cached_pass(samples, tolerance)
@@ -147,7 +147,7 @@ class PlanesAscent(Ascent):
             for _ in range(_FOCUS):
                 gaps, gain = self.cached_pass(samples, tolerance)
                 dual_value += gain
-                if gaps.sum() <= 0.3 * left:
+                if gaps.sum() <= 0.5 * left:
                     break
         self.certificate = Certificate(primal_value, dual_value)
 
