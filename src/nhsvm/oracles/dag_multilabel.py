@@ -161,9 +161,11 @@ class DagMultilabel:
                 )  # fmt: skip
                 chosen[part] = found
             self._spare.append(looks)
-        if memory is not None and rows is not None:
+        if memory is not None:
+            # what is remembered is improved from time to time, so that improving it further takes little
             self.improve(rewards, scales, chosen, gap)
-            memory.keep(rows, chosen)
+            memory.sets[rows] = chosen
+            memory.known[rows] = np.maximum(memory.known[rows], 1)
         for t in range(len(rewards)):
             value[t] = rewards[t][chosen[t].view(np.bool_)].sum()
         bound[:] = value + gap
