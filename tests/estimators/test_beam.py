@@ -47,7 +47,7 @@ def test_a_narrow_beam_is_not_exact():
 def test_packed_and_pruned_weights(precision, rows, tmp_path):
     model, X = trained(HSVM, 2)
     if rows:
-        model = prune(model, share=0.5).model
+        model = prune(model, share=0.3).model
         assert (model._values.size > 0).any()
         assert (model._values.size < 0).any()
     model.save(tmp_path / "m", precision=precision)
