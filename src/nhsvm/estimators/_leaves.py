@@ -11,6 +11,8 @@ from nhsvm.columns import Columns
 from nhsvm.estimators._chunks import Floats, Learned, in_chunks
 from nhsvm.hierarchy.graph import IntArray
 
+_NOT_LARGE = 2**28  # bytes
+
 
 def best_of_all(X: Any, learned: Learned, columns: Columns, n_jobs: int | None) -> IntArray:
     """The leaf with the highest score of every sample; the first of equals."""
@@ -48,13 +50,13 @@ def _pays(X: Any, learned: Learned, columns: Columns) -> bool:
     """Whether to add up the weights along the paths of leaves beforehand, and not the scores of every sample.
 
     For dense samples, whose products with the weights of inner nodes are then saved, if they are enough for that, and
-    not smaller than the sums.
+    the sums, which take less memory than the weights, take no more than the samples or are not large.
     """
     if sp.issparse(X) or not isinstance(learned.values, np.ndarray):
         return False
     saved = (columns.n_columns - columns.n_leaves) * X.shape[0]
     sums = columns.n_leaves * X.shape[1] * learned.values.itemsize
-    return bool(saved > 2 * len(columns.paths.indices) and sums <= X.nbytes)
+    return bool(saved > 2 * len(columns.paths.indices) and sums <= max(X.nbytes, _NOT_LARGE))
 
 
 def _along_paths(learned: Learned, columns: Columns) -> Learned:
