@@ -26,7 +26,7 @@ import numpy as np
 from nhsvm.hierarchy.graph import FloatArray
 from nhsvm.objective import Certificate, dual, penalty, primal
 from nhsvm.oracles._proposals import Proposals
-from nhsvm.solvers._ascent import Ascent, Norms
+from nhsvm.solvers._ascent import SWEEPS, Ascent, Norms
 from nhsvm.solvers._measure import measure
 from nhsvm.solvers._multilabel import SetAscent
 from nhsvm.solvers._planes import Batch, Planes
@@ -35,7 +35,6 @@ from nhsvm.solvers._set_problem import SetProblem
 from nhsvm.solvers._threads import Team
 from nhsvm.solvers._updates import Updates
 
-_SWEEPS = 5  # over the samples of a batch
 _NEW = 32  # labels a visit may add to those of a sample
 _FEW = 8  # the same in a search pass, which is followed by many passes over the planes in use
 _FOCUS = 3  # passes over the samples with most of the gap, between two over all
@@ -188,7 +187,7 @@ class PlanesAscent(Ascent):
         problem = self.problem
         leaves, costs, norms = problem.leaves[samples], problem.costs[samples], self.weights.squared_norms[samples]
         batch = Batch(samples, leaves, costs, norms, not problem.oracle.normalized)
-        return self.state.improve(batch, found, gram, problem.columns, tolerance, _SWEEPS)
+        return self.state.improve(batch, found, gram, problem.columns, tolerance, SWEEPS)
 
     def met(self, samples: np.ndarray, found: Proposals) -> tuple[float, float]:
         return float(self.costs[samples] @ found.slack), int((found.best != self.problem.leaves[samples]).sum())
