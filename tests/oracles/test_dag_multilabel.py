@@ -9,9 +9,11 @@ from hypothesis import strategies as st
 
 from nhsvm import Hierarchy
 from nhsvm.errors import DataError, OptionError
+from nhsvm.oracles._dag_leaves import leaf_kernel
 from nhsvm.oracles._dag_plan import make_plan
 from nhsvm.oracles.dag_multilabel import DagMultilabel
 from nhsvm.oracles.tree_multilabel import TreeMultilabel
+from reference.dag_core import leaf_by_leaf
 from strategies import SPECIAL, dags, hierarchies, random_hierarchy, trees
 
 seeds = st.integers(0, 2**32)
@@ -246,6 +248,52 @@ def test_what_is_remembered_is_never_wrong(options, h, seed, allow_empty):
         if "exact" in options:
             assert value == pytest.approx(best, abs=1e-9 * scale.max())
     assert set(np.flatnonzero(memory.known)) <= set(rows.tolist())
+
+
+@given(dags(22), seeds, st.booleans())
+def test_leaves_are_flipped_while_it_helps(h, seed, allow_empty):
+    graph, rng = h.graph, np.random.default_rng(seed)
+    rewards = make_rewards(graph, "normal", 3, rng)
+    leaves = rng.random((3, graph.n_leaves)) < 0.5
+    leaves[:, 0] |= ~leaves.any(axis=1)
+    chosen = (leaves @ graph.leaf_matrix().toarray() > 0).astype(np.uint8)
+    before, gap = (rewards * chosen).sum(axis=1), np.array([99.0, 99.0, 0.0])
+    expected = [leaf_by_leaf(graph, r, y, allow_empty) for r, y in zip(rewards, chosen, strict=True)]
+    expected[2] = chosen[2].copy()  # there is no gap, so nothing is done
+    leaf_kernel(
+        rewards, np.abs(rewards).sum(axis=1), chosen, gap, graph.leaves, *graph.leaf_ancestors, allow_empty
+    )  # fmt: skip
+    assert np.array_equal(chosen, expected)
+    assert all(is_valid(graph, y, allow_empty) for y in chosen)
+    gained = (rewards * chosen).sum(axis=1) - before
+    assert gap == pytest.approx([99.0 - gained[0], 99.0 - gained[1], 0.0], abs=1e-9)
+
+
+@given(hierarchies(22), seeds, st.booleans())
+def test_what_is_renewed_is_never_wrong(h, seed, allow_empty):
+    """From a memory that has some of the samples: more sweeps bound no worse, sets are never worse than the last."""
+    graph, rng = h.graph, np.random.default_rng(seed)
+    if graph.n_leaves > 12:
+        return
+    oracle = DagMultilabel(graph, allow_empty=allow_empty)
+    memory, rows = oracle.memory(4), np.arange(4)
+    rewards = make_rewards(graph, "normal", 4, rng)
+    rewards[1] = -np.abs(rewards[1])
+    chosen, value, bound = np.empty(rewards.shape, np.uint8), np.empty(4), np.empty(4)
+    oracle.quicker()[0].solve(rewards[:2], chosen[:2], value[:2], bound[:2], memory, rows[:2])
+    rewards = rewards + 0.3 * rng.normal(size=rewards.shape)
+    best, scale = best_of_all(graph, rewards, allow_empty), np.abs(rewards).sum(axis=1)
+    highest, lowest = np.full(4, np.inf), np.full(4, -np.inf)
+    lowest[:2] = (rewards * memory.sets)[:2].sum(axis=1)
+    for sweeps in (0, 1, 1, 10):
+        oracle.renewal(sweeps).solve(rewards, chosen, value, bound, memory, rows)
+        assert all(is_valid(graph, y, allow_empty) for y in chosen)
+        assert value == pytest.approx((rewards * chosen).sum(axis=1), abs=1e-12 * scale.max())
+        assert (value <= best + 1e-10 * scale).all()
+        assert (value >= lowest - 1e-10 * scale).all()
+        assert (bound >= best - 1e-10 * scale).all()
+        assert (bound <= highest + 1e-6 * scale).all()  # shares are remembered in single precision
+        highest, lowest = bound.copy(), value.copy()
 
 
 def test_what_is_remembered_does_not_depend_on_the_batches():

@@ -65,3 +65,22 @@ def leaning(core: Core, state, marginal, unsure: float = 0.5) -> list[int]:
             rivals = [marginal[j] for j in below(core, i) if j in sure and marginal[j] > 0]
             fate[i] = OFF if all(-marginal[i] >= r for r in rivals) else FREE
     return fate
+
+
+def leaf_by_leaf(graph, r: np.ndarray, y: np.ndarray, allow_empty: bool) -> np.ndarray:
+    """Flip one leaf after the other, around and around, as long as that gains; sets made anew from their leaves."""
+
+    def closure(leaves: np.ndarray) -> np.ndarray:
+        return (leaves @ graph.leaf_matrix().toarray() > 0).astype(np.uint8)
+
+    leaves = y[graph.leaves] == 1
+    unchanged, k = 0, 0
+    while unchanged < graph.n_leaves:
+        other = leaves.copy()
+        other[k] = not other[k]
+        gain = r @ closure(other) - r @ closure(leaves)
+        unchanged += 1
+        if gain > 1e-12 * np.abs(r).sum() and (allow_empty or other.any()):
+            leaves, unchanged = other, 1
+        k = (k + 1) % graph.n_leaves
+    return closure(leaves)

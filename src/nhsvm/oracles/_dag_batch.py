@@ -13,6 +13,7 @@ from nhsvm.oracles._dag_looks import Core, Looks
 from nhsvm.oracles._dag_memory import Memory
 from nhsvm.oracles._dag_plan import Plan
 from nhsvm.oracles._dag_search import Search
+from nhsvm.oracles._dag_sweeps import RISE
 from nhsvm.oracles._dag_work import SETTLED, States
 
 _SIZE, _ENTRIES = 16, 2**17  # samples in a batch, at most; nodes and edges of them, about
@@ -61,20 +62,43 @@ class BatchLooks:
                 gap[s] = self._gap(s, exact, branches)
         unfold_kernel(
             w.samples, w.lines, plan.group, plan.fold_child, plan.fold_parent, plan.node, plan.links.child_ptr,
-            plan.links.child, self.allow_empty, *known, w.share, w.edge, w.kept, *self._folded, w.best, chosen,
+            plan.links.child, self.allow_empty, *known[:2], known[3], w.share, w.edge, w.kept, *self._folded, w.best,
+            chosen,
         )  # fmt: skip
         return gap
+
+    def renew(
+        self,
+        rewards: FloatArray,
+        scales: FloatArray,
+        value: FloatArray,
+        sweeps: int,
+        precision: float,
+        memory: Memory,
+        rows: npt.NDArray[np.int64],
+    ) -> FloatArray:
+        """By how much better sets could exceed some of these values, by sweeps alone; the shares are remembered."""
+        w, k = self.looks.work, len(rewards)
+        self.load(rewards, scales, 0, precision, (rows, *memory))
+        if len(self.plan.node) == 1:  # what is remembered of a tree says nothing
+            return np.maximum(w.nodes.reward[: 2 * k : 2, 0] + w.nodes.cover[: 2 * k : 2, 0] - value, 0.0)
+        mine = w.samples[:k]
+        mine["value"], mine["rounds"], mine["rise"] = value, sweeps, RISE[1]
+        self.looks.sweep()
+        memory.shares[rows] = w.share[: 2 * k : 2]
+        memory.known[rows] = 2
+        return np.where(mine["bound"] > value + mine["tolerance"], mine["bound"] - value, 0.0)
 
     def load(
         self, rewards: FloatArray, scales: FloatArray, budget: int, precision: float, known: tuple[Any, ...]
     ) -> None:
         """Rewards onto the core."""
         plan, w = self.plan, self.looks.work
-        w.samples["phase"] = SETTLED
+        w.samples["phase"], w.samples["rise"] = SETTLED, RISE[0]
         fold_kernel(
-            rewards, scales, plan.group, plan.is_leaf, plan.fold_child, plan.fold_parent, plan.node, self.allow_empty,
-            budget, precision, *known, w.samples, w.lines, *w.nodes[:4], w.share, w.edge, *w.trace[:2],
-            *self._folded, plan.links.parent_ptr, plan.links.parent, w.best,
+            rewards, scales, plan.group, plan.is_leaf, plan.fold_child, plan.fold_parent, plan.node, plan.member,
+            self.allow_empty, budget, precision, *known, w.samples, w.lines, *w.nodes[:4], w.share, w.edge,
+            *w.trace[:2], *self._folded, plan.links.parent_ptr, plan.links.parent, w.best,
         )  # fmt: skip
 
     def first(self, s: int) -> Core:

@@ -10,14 +10,15 @@ from nhsvm.oracles._dag_work import ON, RUNNING
 
 @kernel
 def fold_kernel(
-    rewards, scales, group, is_leaf, fold_child, fold_parent, core, allow_empty, budget, precision, rows, shares, sets,
-    known, samples, lines, all_reward, all_cover, all_state, all_node, all_share, all_edge, all_done,
+    rewards, scales, group, is_leaf, fold_child, fold_parent, core, member, allow_empty, budget, precision, rows,
+    shares, sets, known, samples, lines, all_reward, all_cover, all_state, all_node, all_share, all_edge, all_done,
     all_best, all_worth, all_below, all_most, parent_ptr, parent, all_wide,
 ):  # fmt: skip
     """Make samples ready for their first look.
 
-    ``scales`` has Σ|r| of each. ``core`` has the groups that are nodes of the core. ``shares``, ``sets`` and ``known``
-    are what is remembered of each of ``rows``, see :class:`nhsvm.oracles._dag_memory.Memory`; there may be no rows.
+    ``scales`` has Σ|r| of each. ``core`` has the groups that are nodes of the core, ``member`` a node of the hierarchy
+    in each. ``shares``, ``sets`` and ``known`` are what is remembered of each of ``rows``, see
+    :class:`nhsvm.oracles._dag_memory.Memory`; there may be no rows.
     """
     n, n_edges, n_groups = all_reward.shape[1], all_share.shape[1], is_leaf.shape[0]
     covered = np.empty(n, np.uint8)
@@ -59,15 +60,16 @@ def fold_kernel(
         if rows.shape[0] > 0 and known[rows[s]]:
             # the last shares still bound well, and the last set is still good, if rewards have changed a little
             t = rows[s]
-            line.swept, me.looks, me.rounds = 1, 1, 2  # a dive comes next: there is a set already
-            for q in range(n_edges):
-                all_share[b, q] = shares[t, q]
+            if known[t] == 2:
+                line.swept, me.looks, me.rounds = 1, 1, 2  # a dive comes next: there is a set already
+                for q in range(n_edges):
+                    all_share[b, q] = shares[t, q]
             value = 0.0
             for i in range(n):
                 covered[i] = 0
-                all_wide[s, i] = sets[t, i]
+                all_wide[s, i] = sets[t, member[i]] if member[i] >= 0 else np.uint8(1)
             for i in range(n - 1, -1, -1):
-                if sets[t, i]:
+                if all_wide[s, i]:
                     value += reward[i] if covered[i] else reward[i] + cover[i]
                     for q in range(parent_ptr[i], parent_ptr[i + 1]):
                         covered[parent[q]] = 1
@@ -76,10 +78,10 @@ def fold_kernel(
 
 @kernel
 def unfold_kernel(
-    samples, lines, group, fold_child, fold_parent, core, child_ptr, child, allow_empty, rows, shares, sets, known,
-    all_share, all_edge, all_kept, all_worth, all_below, all_most, all_wide, chosen,
+    samples, lines, group, fold_child, fold_parent, core, child_ptr, child, allow_empty, rows, shares, known, all_share,
+    all_edge, all_kept, all_worth, all_below, all_most, all_wide, chosen,
 ):  # fmt: skip
-    """The sets of nodes of the hierarchy that the best sets on the core stand for; remember what there is to."""
+    """The sets of nodes of the hierarchy that the best sets on the core stand for; remember the shares."""
     n, n_edges, n_groups = core.shape[0], all_share.shape[1], all_worth.shape[1]
     y = np.empty(n_groups, np.uint8)
     bare = np.empty(n_groups, np.uint8)  # has nothing in the set below it
@@ -103,11 +105,9 @@ def unfold_kernel(
             chosen[s, i] = y[group[i]]
         if rows.shape[0] > 0:
             t = rows[s]
-            known[t] = 1
+            known[t] = 2
             line = lines[2 * s]
             for q in range(line.n_edges):
                 all_kept[s, all_edge[2 * s, q]] = all_share[2 * s, q]
             for q in range(n_edges):
                 shares[t, q] = all_kept[s, q]
-            for i in range(n):
-                sets[t, i] = on[i]

@@ -13,7 +13,7 @@ from nhsvm.oracles._dag_plan import Links
 from nhsvm.oracles._dag_primal import find_kernel
 from nhsvm.oracles._dag_shrink import shrink_kernel
 from nhsvm.oracles._dag_small import small_kernel
-from nhsvm.oracles._dag_sweeps import sweep_kernel
+from nhsvm.oracles._dag_sweeps import RISE, sweep_kernel
 from nhsvm.oracles._dag_work import RUNNING, States, Work, make_work
 
 _PART, _STEPS = 60, 20_000  # nodes and steps up to which connected parts are solved by themselves
@@ -145,7 +145,7 @@ def begun(core: Core, fate: States, **known: Any) -> Looks:
     w.share[0], w.edge[0] = core.share, np.arange(len(core.share))
     w.trace.done[0], w.trace.best[0], w.fate[0] = 0, -1, fate
     record = {"phase": RUNNING, "shrink": 1, "patience": _PATIENCE, "rounds": _ROUNDS, "last": 1e300}
-    record |= {"bound": 1e300, "given_up": -1e300, "value": -1e300, **known}
+    record |= {"rise": RISE[0], "bound": 1e300, "given_up": -1e300, "value": -1e300, **known}
     for name, value in record.items():
         w.samples[name] = value
     line = {"size": core.size, "n_edges": len(core.share), "swept": 1, "constant": core.constant}

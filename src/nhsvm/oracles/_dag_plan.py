@@ -42,6 +42,7 @@ class Plan(NamedTuple):
     fold_parent: IntArray
     node: IntArray  # (n_core,) group of every node of the core; the first holds the virtual root
     links: Links  # of the core
+    member: IntArray  # (n_core,) a node of the hierarchy in each of its groups, or −1
 
 
 def make_plan(graph: Graph, allow_empty: bool) -> Plan:
@@ -77,7 +78,16 @@ def make_plan(graph: Graph, allow_empty: bool) -> Plan:
         fold_parent=folds[1, :n_folds].copy(),
         node=np.flatnonzero(gone == 0).astype(np.int32),
         links=_restricted(links, gone == 0),
+        member=_members(group[1:], np.flatnonzero(gone == 0)),
     )
+
+
+def _members(group: IntArray, core: npt.NDArray[np.integer[Any]]) -> IntArray:
+    """A node of the hierarchy in each group of the core; −1 for the virtual root if it stands alone."""
+    first = np.full(int(max(group.max(initial=0), core.max())) + 1, -1, np.int32)
+    first[group[::-1]] = np.arange(len(group), dtype=np.int32)[::-1]
+    found: IntArray = first[core]
+    return found
 
 
 def make_links(n: int, parent: IntArray, child: IntArray) -> Links:

@@ -20,7 +20,8 @@ import numpy as np
 from nhsvm._jit import kernel, prefetch
 from nhsvm.oracles._dag_work import ON, RUNNING, SETTLED
 
-_KEEP, _RISE = 0.9, 0.2  # of its marginal, a node keeps KEEP · children / (children + RISE · parents)
+_KEEP = 0.9  # of its marginal, a node keeps KEEP · children / (children + rise · parents)
+RISE = 0.2, 1.0  # best for the first sweeps, whose marginals guide a search; and for many sweeps, for bounds alone
 _AHEAD = 12  # edges; the parents are all over a large graph, and getting their stars takes longer than working on them
 
 
@@ -172,7 +173,7 @@ def sweep_kernel(
                     star[si + OWN] -= mine
                 else:
                     marginal[i] = value
-                    gives = value - _KEEP * value * children / (children + _RISE * (last - first))
+                    gives = value - _KEEP * value * children / (children + me.rise * (last - first))
                     part = gives / (last - first)
                     star[si + OWN] += value - mine - gives
                 for q in range(first, last):

@@ -42,6 +42,7 @@ _SAMPLE = [
     ("value", "f8"), ("candidate", "f8"), ("bound", "f8"), ("last", "f8"),
     ("given_up", "f8"),  # the largest bound of what was given up
     ("big", "f8"), ("tolerance", "f8"), ("precision", "f8"),
+    ("rise", "f8"),  # see _dag_sweeps
 ]  # fmt: skip
 
 

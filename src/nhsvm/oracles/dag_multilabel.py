@@ -11,8 +11,10 @@ from nhsvm.errors import DataError, OptionError
 from nhsvm.hierarchy.graph import FloatArray, Graph
 from nhsvm.oracles._arrays import checked
 from nhsvm.oracles._dag_batch import BatchLooks
+from nhsvm.oracles._dag_leaves import leaf_kernel
 from nhsvm.oracles._dag_memory import Memory, make_memory
 from nhsvm.oracles._dag_plan import make_plan
+from nhsvm.oracles._dag_renewal import DagRenewal
 from nhsvm.oracles._dag_single import best_leaf
 
 _LARGEST = 1e280  # of Σ|r|; some multiples of it have to be finite
@@ -93,6 +95,10 @@ class DagMultilabel:
         """Oracles that find less with less effort, the quickest first: for training, where a proof is seldom needed."""
         return tuple(self._with_budget(budget) for budget in _QUICKER)
 
+    def renewal(self, sweeps: int) -> DagRenewal:
+        """An oracle that only renews what a memory has."""
+        return DagRenewal(self, sweeps)
+
     def _with_budget(self, budget: int) -> DagMultilabel:
         other = copy.copy(self)
         other.budget, other.exact, other._branches = budget, False, False
@@ -100,8 +106,7 @@ class DagMultilabel:
 
     def memory(self, n_samples: int) -> Memory | None:
         """What :meth:`solve` may keep of samples that it will be asked about again; None if it were too much."""
-        n, n_edges = len(self._plan.node), len(self._plan.links.child)
-        return make_memory(n_samples, n, n_edges)
+        return make_memory(n_samples, self.graph.n_nodes, len(self._plan.links.child))
 
     def solve(
         self,
@@ -156,9 +161,33 @@ class DagMultilabel:
                 )  # fmt: skip
                 chosen[part] = found
             self._spare.append(looks)
+        if memory is not None:
+            # what is remembered is improved from time to time, so that improving it further takes little
+            self.improve(rewards, scales, chosen, gap)
+            memory.sets[rows] = chosen
+            memory.known[rows] = np.maximum(memory.known[rows], 1)
         for t in range(len(rewards)):
             value[t] = rewards[t][chosen[t].view(np.bool_)].sum()
         bound[:] = value + gap
+
+    def renewed(
+        self, rewards: FloatArray, scales: FloatArray, value: FloatArray, sweeps: int, memory: Memory,
+        rows: npt.NDArray[np.int64],
+    ) -> FloatArray:  # fmt: skip
+        """By how much better sets could exceed these values, by sweeps alone from the shares in the memory."""
+        looks = self._spare.pop() if self._spare else BatchLooks(self._plan, self.allow_empty)
+        gap = np.empty(len(rewards))
+        for lo in range(0, len(rewards), looks.size):
+            part = slice(lo, lo + looks.size)
+            gap[part] = looks.renew(
+                rewards[part], scales[part], value[part], sweeps, self.precision, memory, rows[part]
+            )  # fmt: skip
+        self._spare.append(looks)
+        return gap
+
+    def improve(self, rewards: FloatArray, scales: FloatArray, chosen: npt.NDArray[np.uint8], gap: FloatArray) -> None:
+        """Better label sets by single leaves, where there is a gap; it falls by what they gain."""
+        leaf_kernel(rewards, scales, chosen, gap, self.graph.leaves, *self.graph.leaf_ancestors, self.allow_empty)
 
     def _check(self, rewards: FloatArray, scales: FloatArray) -> None:
         for t in np.flatnonzero(~np.isfinite(scales))[:1].tolist():

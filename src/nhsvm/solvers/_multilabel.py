@@ -28,7 +28,7 @@ _SCORES = 2**18  # scores (samples × nodes) in one chunk of a certificate
 _ALL_SCORES = 2**23  # the same for a batch of a search
 _ORACLE = 100  # time of a DAG's oracle, in units of reading the weights of all columns once
 _OVERHEAD = 100  # time that a batch spends on a sample beside its columns, in units of one column
-_NEAR = 0.05  # gap from which on all samples can be asked about with the same weights, on a DAG
+_NEAR = 0.2  # gap from which on all samples can be asked about with the same weights, on a DAG
 _CACHED = 50  # passes over the cells in use between two that ask the oracle, at most
 _UNTOLD = 4  # the same where steps do not tell what is left to gain; more make little of it, and the weights unstable
 _FOCUS = 5  # passes over the samples with most of the gap, between two over all
@@ -37,6 +37,7 @@ _PARTS = 10  # in which samples are looked at more closely, until the gap is kno
 _SLOW = 0.005  # of the gap: a pass that gains less is the last
 _FEW = 64  # samples of a batch in such a pass
 _SWEEPS = 2  # over them
+_RENEWED = 40  # sweeps of a certificate from what is remembered; more gain little
 
 
 def _is_forest(above: Ragged) -> bool:
@@ -73,8 +74,12 @@ class SetAscent(Ascent):
         self.effort = 0  # the oracle in use
         if isinstance(made, Levels):
             self.ratio = 1.0  # steps change the weights, and so what was met; where it is good enough, none are taken
-        # what the oracle knows of every sample from the last time, if it can make use of it
-        self.recalled = problem.oracle.memory(problem.n_samples) if hasattr(problem.oracle, "memory") else None
+        # what the oracle knows of every sample from the last time, and how to renew that, if it can make use of it
+        oracle: Any = problem.oracle
+        self.recalled = oracle.memory(problem.n_samples) if hasattr(oracle, "memory") else None
+        self.renewal: Callable[[int], SetOracle] | None = None if self.recalled is None else oracle.renewal
+        self.thorough = state is not None  # the oracle itself is asked, from now on
+        self.outdone = False  # by other oracles, in the last certificate
         self.certificate = Certificate(float(problem.costs @ problem.first_slacks()), 0.0)
 
     @property
@@ -82,6 +87,7 @@ class SetAscent(Ascent):
         return self._started
 
     def one_pass(self) -> None:
+        self.thorough = self.thorough or self.certificate.gap <= _NEAR  # far away, single leaves find enough
         if self._cached_is_cheap():
             self.search_pass()
         else:
@@ -171,6 +177,8 @@ class SetAscent(Ascent):
             part = slice(lo, hi)
             rewards[part] = problem.rewards(samples[part], scores[part])
             oracle = problem.oracles[self.effort]
+            if self.renewal is not None and not self.thorough:
+                oracle = self.renewal(0)
             chosen[part], value, _ = problem.asked(oracle, rewards[part], **self.remembered(samples[part]))
             slack[part] = value - problem.true_rewards(samples[part], rewards[part])
 
@@ -215,10 +223,12 @@ class SetAscent(Ascent):
         """Upper bounds of ξ_i, close enough to tell the gap, and whether the set found without the loss is a wrong one.
 
         All samples are asked about with the quickest oracle, then those with the loosest bounds with the next; and so
-        on, unless the gap is known to be too large.
+        on, unless the gap is known to be small enough, or too large, or the last oracle does not bound much better.
         """
         problem, n, tol = self.problem, self.problem.n_samples, self.options.tol
         oracles = problem.oracles[self.effort :]
+        if self.renewal is not None:  # sweeps bound nearly as well as all that comes after them, but for the last
+            oracles = oracles[0], self.renewal(_RENEWED), *oracles[1:][-1:]
         least, most, wrong = np.zeros(n), np.full(n, np.inf), np.empty(n, dtype=bool)
 
         def ask(rows: np.ndarray, oracle: SetOracle) -> None:
@@ -234,13 +244,24 @@ class SetAscent(Ascent):
                 wrong[rows] = problem.differ(rows, problem.asked(answers, scores + problem.offsets)[0])
 
         rows = np.arange(n)
-        for oracle in oracles:
-            for some in np.array_split(rows, 1 if oracle is oracles[0] else _PARTS):
+        certain = 1 if self.renewal is None else 2  # oracles that are asked anyway: sweeps take little
+        for k, oracle in enumerate(oracles):
+            parts = np.array_split(rows, 1 if k < certain else _PARTS)
+            for p, some in enumerate(parts):
+                before = float(self.costs[some] @ (most - least)[some]) if k > 0 else np.inf
                 self._in_chunks(some, partial(ask, oracle=oracle))
                 self.at_least = Certificate(primal(penalty_value, least, self.costs), dual_value)
-                if self.at_least.gap > tol:
+                proved = Certificate(primal(penalty_value, most, self.costs), dual_value)
+                if k == 0:
+                    self.outdone = self.at_least.gap <= tol  # unless that is proved
+                if (self.at_least.gap > tol and k + 1 >= certain) or proved.gap <= tol:
                     return most, wrong
-            loose = self.costs * (most - least)
+                loose = self.costs * (most - least)
+                if k >= certain and oracle is oracles[-1]:  # if the bounds of the others become better as these have
+                    part = loose[some].sum() / before if before > 0 else 0.0
+                    others = loose[np.concatenate([rows[:0], *parts[p + 1 :]])].sum()
+                    if Certificate(proved.primal - (1.0 - part) * float(others), dual_value).gap > tol:
+                        return most, wrong
             order = np.argsort(-loose, kind="stable")
             left = np.cumsum(loose[order][::-1])[::-1]  # what is left if all before are exact
             rows = order[left > _LOOSE * tol * self.at_least.primal]
@@ -253,8 +274,9 @@ class SetAscent(Ascent):
         return gap, self.certificate.gap <= (1.0 + _LOOSE) * least
 
     def try_certificate(self) -> None:
+        self.thorough = True
         super().try_certificate()
-        if not self.converged and self.effort < len(self.problem.quicker):
+        if not self.converged and self.outdone and self.effort < len(self.problem.quicker):
             self.effort += 1  # the quickest oracle no longer finds what there is to find
             self.ratio = 1.0  # what was learned of it does not hold for the next
 

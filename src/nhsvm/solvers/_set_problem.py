@@ -18,7 +18,8 @@ from nhsvm.solvers._memory import Weights, make_weights
 class SetOracle(Protocol):
     """The best label set under node rewards; see :class:`nhsvm.oracles.TreeMultilabel`.
 
-    One that has ``memory`` is told what it found for the same sample before, see :class:`nhsvm.oracles.DagMultilabel`.
+    One that has ``memory`` is told what it found for the same sample before, and has ``renewal``, see
+    :class:`nhsvm.oracles.DagMultilabel`.
     """
 
     allow_empty: bool
