@@ -67,7 +67,7 @@ def fold_kernel(
             value = 0.0
             for i in range(n):
                 covered[i] = 0
-                all_wide[s, i] = sets[t, member[i]] if member[i] >= 0 else np.uint8(1)
+                all_wide[s, i] = (sets[t, member[i] >> 3] >> (7 - (member[i] & 7))) & 1 if member[i] >= 0 else 1
             for i in range(n - 1, -1, -1):
                 if all_wide[s, i]:
                     value += reward[i] if covered[i] else reward[i] + cover[i]

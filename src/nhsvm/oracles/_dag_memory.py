@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from nhsvm.oracles._dag_work import States
 
-_LARGEST = 2**29  # bytes
+_LARGEST = 600_000_000  # bytes
 
 
 class Memory(NamedTuple):
@@ -19,15 +19,25 @@ class Memory(NamedTuple):
     """
 
     shares: npt.NDArray[np.float32]  # (n_samples, edges of the core)
-    sets: States  # (n_samples, nodes of the hierarchy)
+    sets: States  # (n_samples, nodes of the hierarchy, eight a byte)
     known: States  # (n_samples,): 0 for nothing, 1 for a set, 2 for shares too
+
+    def recalled(self, rows: npt.NDArray[np.int64], n_nodes: int) -> States:
+        """The sets of some samples, 1 for a node in the set; nothing if there is none."""
+        return np.unpackbits(self.sets[rows], axis=1, count=n_nodes)
+
+    def keep(self, rows: npt.NDArray[np.int64], chosen: States) -> None:
+        """Remember label sets."""
+        self.sets[rows] = np.packbits(chosen, axis=1)
+        self.known[rows] = np.maximum(self.known[rows], 1)
 
 
 def make_memory(n_samples: int, n_nodes: int, n_edges: int) -> Memory | None:
-    """Room for samples of a hierarchy with a core of so many edges; None if it takes more than half a gigabyte."""
-    if n_samples * (4 * n_edges + n_nodes) > _LARGEST:
+    """Room for samples of a hierarchy with a core of so many edges; None if it takes more than 600 MB."""
+    n_bytes = -(-n_nodes // 8)
+    if n_samples * (4 * n_edges + n_bytes) > _LARGEST:
         return None
     return Memory(
-        np.zeros((n_samples, n_edges), np.float32), np.zeros((n_samples, n_nodes), np.uint8),
+        np.zeros((n_samples, n_edges), np.float32), np.zeros((n_samples, n_bytes), np.uint8),
         np.zeros(n_samples, np.uint8),
     )  # fmt: skip

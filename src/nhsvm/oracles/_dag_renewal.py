@@ -42,7 +42,7 @@ class DagRenewal:
     ) -> None:
         """As :meth:`nhsvm.oracles.DagMultilabel.solve`."""
         scales = np.abs(rewards).sum(axis=1)
-        chosen[:] = memory.sets[rows]
+        chosen[:] = memory.recalled(rows, chosen.shape[1])
         value[:] = self._improved(rewards, scales, chosen)
         other = np.zeros_like(chosen)
         worth = self._improved(rewards, scales, other)
@@ -51,8 +51,7 @@ class DagRenewal:
         for t in np.flatnonzero(value == -np.inf).tolist():
             best_leaf(self.oracle.graph, rewards[t], chosen[t])
             value[t] = rewards[t][chosen[t].view(np.bool_)].sum()
-        memory.sets[rows] = chosen
-        memory.known[rows] = np.maximum(memory.known[rows], 1)
+        memory.keep(rows, chosen)
         if self.sweeps == 0:
             bound[:] = np.maximum(np.maximum(rewards, 0.0).sum(axis=1), value)
         else:

@@ -161,11 +161,9 @@ class DagMultilabel:
                 )  # fmt: skip
                 chosen[part] = found
             self._spare.append(looks)
-        if memory is not None:
-            # what is remembered is improved from time to time, so that improving it further takes little
+        if memory is not None and rows is not None:
             self.improve(rewards, scales, chosen, gap)
-            memory.sets[rows] = chosen
-            memory.known[rows] = np.maximum(memory.known[rows], 1)
+            memory.keep(rows, chosen)
         for t in range(len(rewards)):
             value[t] = rewards[t][chosen[t].view(np.bool_)].sum()
         bound[:] = value + gap

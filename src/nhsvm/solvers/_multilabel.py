@@ -29,6 +29,7 @@ _ALL_SCORES = 2**23  # the same for a batch of a search
 _ORACLE = 100  # time of a DAG's oracle, in units of reading the weights of all columns once
 _OVERHEAD = 100  # time that a batch spends on a sample beside its columns, in units of one column
 _NEAR = 0.2  # gap from which on all samples can be asked about with the same weights, on a DAG
+_NEARER = 0.05  # the same where nothing is remembered
 _CACHED = 50  # passes over the cells in use between two that ask the oracle, at most
 _UNTOLD = 4  # the same where steps do not tell what is left to gain; more make little of it, and the weights unstable
 _FOCUS = 5  # passes over the samples with most of the gap, between two over all
@@ -78,6 +79,7 @@ class SetAscent(Ascent):
         oracle: Any = problem.oracle
         self.recalled = oracle.memory(problem.n_samples) if hasattr(oracle, "memory") else None
         self.renewal: Callable[[int], SetOracle] | None = None if self.recalled is None else oracle.renewal
+        self.near = _NEARER if self.renewal is None else _NEAR
         self.thorough = state is not None  # the oracle itself is asked, from now on
         self.outdone = False  # by other oracles, in the last certificate
         self.certificate = Certificate(float(problem.costs @ problem.first_slacks()), 0.0)
@@ -87,7 +89,7 @@ class SetAscent(Ascent):
         return self._started
 
     def one_pass(self) -> None:
-        self.thorough = self.thorough or self.certificate.gap <= _NEAR  # far away, single leaves find enough
+        self.thorough = self.thorough or self.certificate.gap <= self.near  # far away, single leaves find enough
         if self._cached_is_cheap():
             self.search_pass()
         else:
@@ -102,7 +104,7 @@ class SetAscent(Ascent):
         """Whether reading the columns of nodes in use is much less work than reading all, and asking the oracle."""
         if not self.history:  # the first label sets of all samples would be the same
             return False
-        if isinstance(self.state, Levels) and self.certificate.gap > _NEAR:
+        if isinstance(self.state, Levels) and self.certificate.gap > self.near:
             return False  # far away, label sets for the weights of a moment ago are not what the weights of now need
         read = self.weights.n_columns * (_ORACLE if isinstance(self.state, Levels) else 1) + _OVERHEAD
         return self.weights.apart() * self.state.n_planes < self.problem.n_samples * read
