@@ -16,6 +16,7 @@ from nhsvm.oracles import DagMultilabel, TreeMultilabel
 from nhsvm.oracles.brute_force import BruteForce
 from nhsvm.solvers import Dual, _multilabel, prepare
 from nhsvm.solvers._set_problem import SetProblem
+from nhsvm.solvers._threads import Team
 from nhsvm.weights import node_weights
 
 TREE = Hierarchy.from_edges([("r", "a"), ("r", "b"), ("a", 0), ("a", 1), ("b", 2), ("b", 3), ("b", 4), ("r", 5)])
@@ -238,3 +239,30 @@ def test_history_counts_errors_at_the_end():
     solution = Dual(tol=1e-3, max_iter=3000).solve(problem)
     assert solution.history[-1]["training_error"] < 0.25
     assert np.isnan(solution.history[0]["training_error"])  # not counted on the way
+
+
+class Worst(DagMultilabel):
+    """An oracle whose sets are worse than the true ones."""
+
+    def solve(self, rewards, chosen, value, bound, *remembered, **more):
+        super().solve(-rewards, chosen, value, bound)
+        value[:] = (rewards * chosen).sum(axis=1)
+        bound[:] = np.inf
+
+
+def test_sets_that_are_worse_than_the_true_ones_do_not_make_the_gap_look_small():
+    """A set below the true one would count as a negative slack; fits went on without a step where many were."""
+    oracle = Worst(DAG.graph)
+    problem, _, _ = make(DAG, quicker=(oracle,))
+    with Team(1) as team:
+        ascent = _multilabel.SetAscent(Dual(), problem, None, team)
+        ascent.batch_pass()  # some weights
+        samples = np.flatnonzero(problem.costs > 0)
+        ascent.thorough = True
+        found = ascent.propose(samples, 0.0)
+    scores = np.empty((len(samples), problem.columns.n_columns))
+    ascent.weights.scores(samples, scores)
+    rewards = problem.rewards(samples, scores)
+    worst = problem.asked(oracle, rewards)[1] - problem.true_rewards(samples, rewards)
+    assert (worst < -0.1).any()
+    np.testing.assert_allclose(found.slack, np.maximum(worst, 0.0), atol=1e-9)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from heapq import heappop, heappush
+from itertools import count
 from typing import NamedTuple
 
 import numpy as np
@@ -22,7 +24,10 @@ class Open(NamedTuple):
 
 
 class Search:
-    """Depth first; every part is looked at and split by the same means.
+    """Every part is looked at and split by the same means.
+
+    Within a budget, the part with the largest bound comes first, so that the bound of all falls. Where all must be
+    settled, it is depth first, which finds good sets early.
 
     Parameters
     ----------
@@ -40,18 +45,23 @@ class Search:
         self.work, self.budget = int(me["work"]), int(me["budget"])
         self.on: States | None = None  # a better set than the looks have found
         self.rest: Open | None = None  # what was split first
+        self._numbers = count()
         self.todo = self._left(looks, sample, first)
 
     def run(self, exact: bool) -> float:
         """Search until the budget is spent, then, if ``exact``, prove it; the bound."""
-        todo = self.todo
-        while todo and self.work <= self.budget:
-            part = todo.pop()
-            if not self._is_enough(part.bound):
-                todo += self._process(part)
-        bound = max([self.value, self.given_up, *(part.bound for part in todo)])
+        todo: list[tuple[float, int, Open]] = []
+        made = self.todo
+        while True:
+            for part in made:  # of equals, the last first
+                heappush(todo, (0.0 if exact else -part.bound, -next(self._numbers), part))
+            if not todo or self.work > self.budget:
+                break
+            part = heappop(todo)[2]
+            made = [] if self._is_enough(part.bound) else self._process(part)
+        bound = max([self.value, self.given_up, *(part.bound for _, _, part in todo)])
         if exact and todo:
-            bound = self._program(todo)
+            bound = self._program([part for _, _, part in todo])
         return bound if bound > self.value + self.tolerance else self.value
 
     def _is_enough(self, bound: float) -> bool:

@@ -81,7 +81,7 @@ class SetAscent(Ascent):
         self.renewal: Callable[[int], SetOracle] | None = None if self.recalled is None else oracle.renewal
         self.near = _NEARER if self.renewal is None else _NEAR
         self.thorough = state is not None  # the oracle itself is asked, from now on
-        self.outdone = False  # by other oracles, in the last certificate
+        self.seen = np.inf  # gap by what the oracle in use finds, in the last certificate
         self.certificate = Certificate(float(problem.costs @ problem.first_slacks()), 0.0)
 
     @property
@@ -183,9 +183,18 @@ class SetAscent(Ascent):
                 oracle = self.renewal(0)
             chosen[part], value, _ = problem.asked(oracle, rewards[part], **self.remembered(samples[part]))
             slack[part] = value - problem.true_rewards(samples[part], rewards[part])
+            self.or_truth(samples[part], chosen[part], slack[part])
 
         self.team.split(n, work)
         return Found(self.state.layout(samples, rewards, chosen, self.team), slack)
+
+    def or_truth(self, samples: np.ndarray, chosen: npt.NDArray[Any], slack: FloatArray) -> None:
+        """The true label sets, where an oracle that does not look long has found worse ones."""
+        worse = np.flatnonzero(slack < 0.0)
+        true = self.problem.truth.rows(samples[worse])
+        chosen[worse] = 0
+        chosen[worse[true.owners()], true.indices] = 1
+        slack[worse] = 0.0
 
     def remembered(self, samples: np.ndarray) -> dict[str, Any]:
         """What to tell the oracle beside the rewards of samples."""
@@ -255,7 +264,7 @@ class SetAscent(Ascent):
                 self.at_least = Certificate(primal(penalty_value, least, self.costs), dual_value)
                 proved = Certificate(primal(penalty_value, most, self.costs), dual_value)
                 if k == 0:
-                    self.outdone = self.at_least.gap <= tol  # unless that is proved
+                    self.seen = self.at_least.gap
                 if (self.at_least.gap > tol and k + 1 >= certain) or proved.gap <= tol:
                     return most, wrong
                 loose = self.costs * (most - least)
@@ -270,16 +279,21 @@ class SetAscent(Ascent):
         return most, wrong
 
     def told(self) -> tuple[float, bool]:
-        # where only the bounds are too large, steps have to make up for it: the same weights would be asked about again
-        least = self.at_least.gap
-        gap = least if least > self.options.tol else self.certificate.gap
-        return gap, self.certificate.gap <= (1.0 + _LOOSE) * least
+        # bounds do not become better with the weights: the gap that is seen has to make up for what they are too large
+        # by. If it cannot, it is at least to be halved, since the same weights would be asked about again
+        tol, least, proved = self.options.tol, self.at_least.gap, self.certificate.gap
+        needed = max(self.seen - (proved - tol), 0.5 * self.seen)
+        gap = max(least if least > tol else 0.0, tol * self.seen / max(needed, 1e-300))
+        return gap, proved <= (1.0 + _LOOSE) * least
 
     def try_certificate(self) -> None:
         self.thorough = True
         super().try_certificate()
-        if not self.converged and self.outdone and self.effort < len(self.problem.quicker):
-            self.effort += 1  # the quickest oracle no longer finds what there is to find
+        missed = self.at_least.gap - self.seen
+        if self.converged or self.effort == len(self.problem.quicker):
+            return
+        if missed > self.seen or self.ratio == self.most_ratio:  # than there is left to learn from what it finds
+            self.effort += 1
             self.ratio = 1.0  # what was learned of it does not hold for the next
 
     def _in_chunks(self, samples: np.ndarray, use: Callable[[np.ndarray], None]) -> None:
