@@ -12,6 +12,7 @@ from estimators.problems import FOREST, HIERARCHIES, TREE, indicator, make, make
 from nhsvm import HSVM, NHSVM, FlatSVM, Hierarchy
 from nhsvm.errors import LabelError, OptionError, UnknownLabelError
 from nhsvm.losses import LeafHamming, make_loss
+from nhsvm.oracles import DagMultilabel
 from nhsvm.oracles.brute_force import BruteForce
 
 ALL = [FlatSVM, HSVM, NHSVM]
@@ -410,3 +411,18 @@ def test_columns_without_a_sample_are_classes():
 def test_losses(loss):
     X, y = make_sets()
     assert HSVM(TREE, loss=loss).fit(X, y).score(X, y) > 0.5
+
+
+def test_sets_on_a_dag_need_not_be_proved(monkeypatch):
+    X, y = make_sets(HIERARCHIES["dag"], n_samples=30)
+    model = NHSVM(HIERARCHIES["dag"]).fit(X, y)
+    asked = []
+    original = DagMultilabel.__init__
+
+    def watched(self, *args, **options):
+        asked.append(options["exact"])
+        original(self, *args, **options)
+
+    monkeypatch.setattr(DagMultilabel, "__init__", watched)
+    assert model.predict(X, exact=False).tolist() == model.predict(X).tolist()  # so small that all is proved anyway
+    assert asked == [False, True]

@@ -350,3 +350,16 @@ def test_wrong_arrays_and_options():
         DagMultilabel(graph, budget=-1)
     with pytest.raises(OptionError, match="precision"):
         DagMultilabel(graph, precision=1.0)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_set_without_a_proof_is_no_worse_than_one_leaf(seed):
+    """Where all sets cost something, dives along the marginals miss the cheapest leaf."""
+    rng = np.random.default_rng(seed)
+    graph = random_hierarchy(1500, seed, extra=1.0).graph
+    rewards = rng.normal(-0.5, 0.5, size=(20, graph.n_nodes))
+    above = graph.leaf_ancestors
+    single = np.array([[r[above.row(k)].sum() for k in range(graph.n_leaves)] for r in rewards]).max(axis=1)
+    value, bound, _ = check(graph, rewards, budget=0)
+    assert (bound > value).any()  # not all is proved
+    assert (value >= single - 1e-9).all()

@@ -102,7 +102,7 @@ class Prediction(Explaining, Sets):
         scores = self._class_scores(X)
         return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
 
-    def predict(self, X: Any, *, beam: int | None = None) -> Any:
+    def predict(self, X: Any, *, beam: int | None = None, exact: bool = True) -> Any:
         """The label, or label set, with the highest score of every sample.
 
         Parameters
@@ -111,18 +111,21 @@ class Prediction(Explaining, Sets):
         beam : int, optional
             Go down the tree and keep so many nodes a level, instead of looking at all labels: quicker with sparse
             features and many nodes, and the label may not be the best one. For one label a sample, on trees.
+        exact : bool
+            Label sets on a DAG: prove each to be the best, which may take seconds a sample on a large one. Without a
+            proof the search ends within a budget, after some 30 ms; the set may not be the best one then.
 
         Notes
         -----
         Label sets come in the form they were given to :meth:`fit` in: an array of lists, tuples, sets or frozensets, or
-        an indicator, dense or sparse, with the columns of ``classes_``. Each is the best of all label sets, found
-        exactly; an empty one only with ``allow_empty=True``.
+        an indicator, dense or sparse, with the columns of ``classes_``. Each is the best of all label sets, unless
+        ``exact=False``; an empty one only with ``allow_empty=True``.
         """
         check_is_fitted(self)
         if beam is not None:
             self._check_beam(beam)
         if self._sets is not None:
-            return self._predict_sets(X)
+            return self._predict_sets(X, exact)
         X = self._checked(X)
         if beam is not None:
             return self.classes_[beam_leaves(X, self._learned, self._columns, beam, self.n_jobs)]

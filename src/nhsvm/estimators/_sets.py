@@ -153,10 +153,10 @@ class Sets:
         program = self.oracle == "lp"
         return Inference(self.hierarchy_, self._columns.nodes, self._sets.allow_empty, exact=exact, program=program)
 
-    def _found(self, X: Any) -> tuple[PtrArray, IntArray]:
+    def _found(self, X: Any, *, exact: bool = True) -> tuple[PtrArray, IntArray]:
         """Leaves of the best label set of every sample, as lists in CSR form."""
         X = self._checked(X)  # type: ignore[attr-defined]
-        inference, offsets = self._inference(), self._all_offsets()
+        inference, offsets = self._inference(exact=exact), self._all_offsets()
         sets = Collected(X.shape[0])
 
         def use(part: slice, scores: Floats) -> None:
@@ -165,8 +165,8 @@ class Sets:
         self._in_chunks(X, use, self.hierarchy_.n_nodes)  # type: ignore[attr-defined]
         return sets.all()
 
-    def _predict_sets(self, X: Any) -> Any:
-        found = self._found(X)
+    def _predict_sets(self, X: Any, exact: bool) -> Any:
+        found = self._found(X, exact=exact)
         sets = LabelSets(self.hierarchy_, self.classes_, self._class_leaves, *found, self._sets.form)
         return decode_sets(sets, *found)
 

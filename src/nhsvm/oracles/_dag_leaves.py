@@ -1,4 +1,4 @@
-"""Label sets that are improved one leaf at a time, on the hierarchy itself.
+"""Label sets that are improved one leaf at a time, on the hierarchy itself; and the best of one leaf, to begin with.
 
 Where training has made many label sets nearly equal, this finds much of what dives along the marginals miss, in a tenth
 of their time; and from the set of a moment ago it follows weights that have changed a little.
@@ -48,3 +48,20 @@ def leaf_kernel(rewards, scales, chosen, gap, leaves, path_ptr, path, allow_empt
                 left = n_leaves - 1
             k = k + 1 if k + 1 < n_leaves else 0
         gap[s] = max(0.0, gap[s] - gained)
+
+
+@kernel
+def single_kernel(rewards, chosen, leaves, path_ptr, path):
+    """The best closure of one leaf; the first of equals."""
+    for s in range(chosen.shape[0]):
+        r, best, top = rewards[s], 0, -1e308
+        for k in range(leaves.shape[0]):
+            worth = 0.0
+            for e in range(path_ptr[k], path_ptr[k + 1]):
+                worth += r[path[e]]
+            if worth > top:
+                best, top = k, worth
+        for i in range(chosen.shape[1]):
+            chosen[s, i] = 0
+        for e in range(path_ptr[best], path_ptr[best + 1]):
+            chosen[s, path[e]] = 1

@@ -32,10 +32,10 @@ class Memory(NamedTuple):
         self.known[rows] = np.maximum(self.known[rows], 1)
 
 
-def make_memory(n_samples: int, n_nodes: int, n_edges: int) -> Memory | None:
-    """Room for samples of a hierarchy with a core of so many edges; None if it takes more than 600 MB."""
+def make_memory(n_samples: int, n_nodes: int, n_edges: int, most: float = _LARGEST) -> Memory | None:
+    """Room for samples of a hierarchy with a core of so many edges; None if it takes more than ``most`` bytes."""
     n_bytes = -(-n_nodes // 8)
-    if n_samples * (4 * n_edges + n_bytes) > _LARGEST:
+    if n_samples * (4 * n_edges + n_bytes) > most:
         return None
     return Memory(
         np.zeros((n_samples, n_edges), np.float32), np.zeros((n_samples, n_bytes), np.uint8),

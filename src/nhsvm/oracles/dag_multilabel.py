@@ -11,7 +11,7 @@ from nhsvm.errors import DataError, OptionError
 from nhsvm.hierarchy.graph import FloatArray, Graph
 from nhsvm.oracles._arrays import checked
 from nhsvm.oracles._dag_batch import BatchLooks
-from nhsvm.oracles._dag_leaves import leaf_kernel
+from nhsvm.oracles._dag_leaves import leaf_kernel, single_kernel
 from nhsvm.oracles._dag_memory import Memory, make_memory
 from nhsvm.oracles._dag_plan import make_plan
 from nhsvm.oracles._dag_renewal import DagRenewal
@@ -152,13 +152,9 @@ class DagMultilabel:
             looks = self._spare.pop() if self._spare else BatchLooks(self._plan, self.allow_empty)
             for lo in range(0, len(some), looks.size):
                 part = some[lo : lo + looks.size]
+                known = (memory, rows[part]) if memory is not None and rows is not None else self._room(len(part))
                 found = chosen[part]
-                whose = None if rows is None else rows[part]
-                budget = self.budget * (_LONGER if self.exact else 1)
-                gap[part] = looks.solve(
-                    rewards[part], scales[part], found, budget, 0.0 if self.exact else self.precision, self.exact,
-                    self._branches, memory, whose,
-                )  # fmt: skip
+                gap[part] = self._looked_at(looks, rewards[part], scales[part], found, *known)
                 chosen[part] = found
             self._spare.append(looks)
         if memory is not None and rows is not None:
@@ -167,6 +163,48 @@ class DagMultilabel:
         for t in range(len(rewards)):
             value[t] = rewards[t][chosen[t].view(np.bool_)].sum()
         bound[:] = value + gap
+
+    def _room(self, n: int) -> tuple[Memory, npt.NDArray[np.int64]]:
+        """A memory of some samples that are asked about once."""
+        memory = make_memory(n, self.graph.n_nodes, len(self._plan.links.child), np.inf)
+        assert memory is not None
+        return memory, np.arange(n)
+
+    def _looked_at(
+        self, looks: BatchLooks, rewards: FloatArray, scales: FloatArray, chosen: npt.NDArray[np.uint8],
+        memory: Memory, rows: npt.NDArray[np.int64],
+    ) -> FloatArray:  # fmt: skip
+        """Fill in label sets; by how much better ones could exceed them."""
+        precision = 0.0 if self.exact else self.precision
+        branches = self._branches and not self.exact
+        gap = looks.solve(rewards, scales, chosen, self.budget, precision, False, branches, memory, rows)
+        left = np.flatnonzero(gap > 0.0)
+        if len(left):
+            found, gaps = chosen[left], gap[left]
+            self._or_one_leaf(rewards[left], scales[left], found, gaps)
+            if self.exact:  # go on from there
+                memory.known[rows[left]] = 0  # not its shares, from which little falls
+                memory.keep(rows[left], found)
+                budget = _LONGER * self.budget
+                gaps = looks.solve(rewards[left], scales[left], found, budget, 0.0, True, True, memory, rows[left])
+            chosen[left], gap[left] = found, gaps
+        return gap
+
+    def _or_one_leaf(
+        self, rewards: FloatArray, scales: FloatArray, chosen: npt.NDArray[np.uint8], gap: FloatArray
+    ) -> None:
+        """The best leaf by itself, improved, where a set must not be empty and the one that was found costs more."""
+        value = np.array([r[y.view(np.bool_)].sum() for r, y in zip(rewards, chosen, strict=True)])
+        low = np.flatnonzero(value < 0.0)
+        if not len(low):
+            return
+        other = np.empty((len(low), chosen.shape[1]), np.uint8)
+        single_kernel(rewards[low], other, self.graph.leaves, *self.graph.leaf_ancestors)
+        self.improve(rewards[low], scales[low], other, np.full(len(low), np.inf))
+        worth = np.array([r[y.view(np.bool_)].sum() for r, y in zip(rewards[low], other, strict=True)])
+        better = worth > value[low]
+        chosen[low[better]] = other[better]
+        gap[low[better]] = np.maximum(0.0, gap[low[better]] - (worth - value[low])[better])
 
     def renewed(
         self, rewards: FloatArray, scales: FloatArray, value: FloatArray, sweeps: int, memory: Memory,
