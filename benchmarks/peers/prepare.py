@@ -31,7 +31,7 @@ def prepare(name: str, data: Path | None, folder: Path) -> str:
     if not facts.exists():
         folder.mkdir(parents=True, exist_ok=True)
         problem, words = _read(name, data)
-        _write(problem, words, folder)
+        write(problem, words, folder)
     return str(json.loads(facts.read_text())["description"])
 
 
@@ -99,7 +99,7 @@ def _words_of(X: Matrix, X_train: Matrix) -> list[str]:
     return lines
 
 
-def _write(problem: Problem, words: Words | None, folder: Path) -> None:
+def write(problem: Problem, words: Words | None, folder: Path) -> None:
     classes, y_train = np.unique(problem.y_train, return_inverse=True)
     fit_rows, valid_rows = stratified_split(problem.y_train, VALID_SHARE, SEED)
     for part, X in (("train", problem.X_train), ("test", problem.X_test)):

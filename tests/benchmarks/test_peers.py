@@ -95,7 +95,7 @@ def task(tmp_path_factory):
     folder = tmp_path_factory.mktemp("task")
     problem = prepare.text_like(300, 400, 8, seed=1)
     n = (problem.X_train.shape[0], problem.X_test.shape[0])
-    prepare._write(problem, tuple([f"line {i}" for i in range(k)] for k in n), folder)
+    prepare.write(problem, tuple([f"line {i}" for i in range(k)] for k in n), folder)
     return folder
 
 
