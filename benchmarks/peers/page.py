@@ -78,11 +78,17 @@ def _state(sets: dict[str, Any]) -> str:
     """How much of it has been run, and beside how much other work."""
     done = [cell["final"] for found in sets.values() for cell in found["cells"].values() if "final" in cell]
     text = f"So far {len(done)} of {len(SETS) * len(MODELS)} cells (a model on a set) have results."
-    shares = sorted(found["fit_cpu"] / found["fit_wall"] for found in done)
-    if shares and shares[len(shares) // 2] < 0.9:
-        text += " **The machine was busy with other work**: the median fit had "
-        text += f"{shares[len(shares) // 2]:.2f} processors. Go by CPU seconds, and by these with care."
+    busy = [name for name, found in sets.items() if _is_busy(found)]
+    if busy:
+        text += f" **The machine was busy with other work** during some fits of {', '.join(busy)}: these had less than "
+        text += "0.9 of a processor. Go by CPU seconds there, and by these with care."
     return text
+
+
+def _is_busy(found: dict[str, Any]) -> bool:
+    """Whether a fit of a set that took a while has had to wait."""
+    done = [cell["final"] for cell in found["cells"].values() if "final" in cell]
+    return any(f["fit_cpu"] < 0.9 * f["fit_wall"] for f in done if f["fit_wall"] > 1.0)
 
 
 def _table(set_name: str, found: dict[str, Any]) -> Iterator[str]:

@@ -90,11 +90,12 @@ def _lead(models: Finals, key: str) -> float:
 
 def _accuracy_words(known: dict[str, Finals]) -> str:
     leads = {name: _lead(models, "accuracy") for name, models in known.items()}
-    lost = [f"{name} ({100 * lead:+.2f} points)" for name, lead in leads.items() if lead <= 0]
-    text = (
-        f"**Accuracy.** One of ours is the most accurate on {len(known) - len(lost)} of {len(known)} sets that are done"
-    )
-    text += f"; a peer is on {', '.join(lost)}. " if lost else ". "
+    lost = [f"{name} ({100 * lead:+.2f} points)" for name, lead in leads.items() if lead < 0]
+    even = [name for name, lead in leads.items() if lead == 0]
+    ahead = len(known) - len(lost) - len(even)
+    text = f"**Accuracy.** One of ours is the most accurate on {ahead} of {len(known)} sets that are done"
+    text += f"; a peer is on {', '.join(lost)}" if lost else ""
+    text += f"; they are even on {', '.join(even)}. " if even else ". "
     ahead = sum(_lead(models, "hierarchical_f1") > 0 for models in known.values())
     text += "A difference below the standard error in the table is no difference. "
     return text + f"By hierarchical F1, which counts how far off a wrong label is, ours are first on {ahead}."

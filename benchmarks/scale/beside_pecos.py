@@ -3,9 +3,9 @@
 python benchmarks/peers/setup.py                                       # PECOS's environment, once
 python benchmarks/scale/beside_pecos.py --shape tree7k --scratch DIR
 
-PECOS is trained with every C on the given tree and on its own, each in a process of its own, and the best on the test
-documents is taken. Ours is trained with one C; the time of k passes is that of the fit with ``max_iter=k``, without and
-with the certificate at its end.
+PECOS is trained with every C on the given tree and on its own, each in a process of its own. Ours is trained with one
+C; the time of k passes is that of the fit with ``max_iter=k``, without and with the certificate at its end. All are
+judged by test documents.
 """
 
 from __future__ import annotations

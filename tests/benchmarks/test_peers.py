@@ -279,7 +279,15 @@ def test_the_page_says_that_the_machine_was_busy(stored, tmp_path):
     assert "busy" not in (tmp_path / "peers.md").read_text()
     slow = cell(0.8, 1.0)
     slow["final"]["fit_wall"] = 10.0
-    for name in ("SSVM", "HSVM", "FlatSVM", "fastText"):
-        stored.store("toys", name, slow)
+    stored.store("toys", "fastText", slow)
     page.write_page(stored, tmp_path / "peers.md")
-    assert "the median fit had 0.10 processors" in (tmp_path / "peers.md").read_text()
+    assert "busy with other work** during some fits of toys:" in (tmp_path / "peers.md").read_text()
+
+
+def test_even_is_neither_first_nor_last(stored):
+    finish(stored)
+    for name, known in list(stored.sets["toys"]["cells"].items()):
+        if "final" not in known:
+            continue
+        stored.store("toys", name, {**known, "final": {**known["final"], "accuracy": 0.8}})
+    assert "on 0 of 1 sets that are done; they are even on toys." in words.reasons(stored.sets)

@@ -292,6 +292,9 @@ def test_what_is_renewed_is_never_wrong(h, seed, allow_empty):
         assert value == pytest.approx((rewards * chosen).sum(axis=1), abs=1e-12 * scale.max())
         assert (value <= best + 1e-10 * scale).all()
         assert (value >= lowest - 1e-10 * scale).all()
+        if not allow_empty:
+            closures = [rewards[:, graph.leaf_ancestors.row(k)].sum(axis=1) for k in range(graph.n_leaves)]
+            assert (value >= np.where(value < 0, np.max(closures, axis=0), -np.inf) - 1e-10 * scale)[2:].all()
         assert (bound >= best - 1e-10 * scale).all()
         assert (bound <= highest + 1e-6 * scale).all()  # shares are remembered in single precision
         highest, lowest = bound.copy(), value.copy()
@@ -326,7 +329,9 @@ def test_what_is_remembered_does_not_depend_on_the_batches():
 def test_no_memory_beyond_600_megabytes():
     graph = random_hierarchy(800, 3, extra=0.7).graph
     oracle = DagMultilabel(graph)
-    assert oracle.memory(10**7) is None
+    most = 600_000_000 // (4 * oracle.memory(1).shares.shape[1] + 100)  # 800 nodes, eight a byte
+    assert oracle.memory(most + 1) is None
+    assert oracle.memory(most) is not None  # not written to, so it takes no memory
     with pytest.raises(OptionError, match="memory and rows go together"):
         oracle.solve(np.zeros((1, 800)), np.empty((1, 800), np.uint8), np.empty(1), np.empty(1), oracle.memory(1))
 
@@ -363,3 +368,16 @@ def test_a_set_without_a_proof_is_no_worse_than_one_leaf(seed):
     value, bound, _ = check(graph, rewards, budget=0)
     assert (bound > value).any()  # not all is proved
     assert (value >= single - 1e-9).all()
+
+
+def test_where_nothing_gains_a_renewal_has_the_best_leaf():
+    """Rewards of both signs: a leaf whose sum is low half way up may still be the best."""
+    edges = [("p", "a"), ("q", "a"), ("p", "b"), ("q", "c"), ("r", "c"), ("r", "d"), ("s", "d"), ("s", "b")]
+    h = Hierarchy.from_edges(edges)
+    worth = {"p": -1, "q": -1, "a": -1, "b": -9, "c": -9, "r": 2, "s": 2, "d": -5}
+    rewards = np.array([[float(worth[node]) for node in h.nodes]])
+    oracle = DagMultilabel(h.graph)
+    chosen, value, bound = np.empty(rewards.shape, np.uint8), np.empty(1), np.empty(1)
+    oracle.renewal(0).solve(rewards, chosen, value, bound, oracle.memory(1), np.arange(1))
+    assert value[0] == -1
+    assert {h.nodes[k] for k in np.flatnonzero(chosen[0])} == {"r", "s", "d"}

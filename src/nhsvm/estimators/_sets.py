@@ -55,7 +55,7 @@ class Inference:
     exact : bool
         On a DAG, prove every set to be the best one; a tree needs no such choice.
     program : bool
-        Take the paper's linear program, and the integer program where its answer is no label set.
+        Take the paper's linear program, and the integer program where its answer is no label set, to be exact.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class Inference:
         self._nodes = slice(self.graph.n_nodes - len(nodes), None) if last else nodes  # a slice is faster
         self._position = np.cumsum(self.graph.is_leaf, dtype=np.int32) - np.int32(1)
         self.oracle: Any
-        if program:
+        if program and exact:
             self.oracle = WholeProgram(self.graph, allow_empty)
         elif self.graph.is_tree:
             self.oracle = TreeMultilabel(self.graph, allow_empty=allow_empty)

@@ -18,8 +18,6 @@ from nhsvm.oracles._dag_work import SETTLED, States
 
 _SIZE, _ENTRIES = 16, 2**17  # samples in a batch, at most; nodes and edges of them, about
 
-_NONE = Memory(np.empty((0, 0), np.float32), np.empty((0, 0), np.uint8), np.empty(0, np.uint8))
-
 
 class BatchLooks:
     """Room for a batch.
@@ -46,12 +44,12 @@ class BatchLooks:
         precision: float,
         exact: bool,
         branches: bool,
-        memory: Memory | None,
-        rows: npt.NDArray[np.int64] | None,
+        memory: Memory,
+        rows: npt.NDArray[np.int64],
     ) -> FloatArray:
         """Fill in label sets; by how much better ones could exceed them."""
         plan, w, k = self.plan, self.looks.work, len(rewards)
-        known = (np.empty(0, np.int64) if rows is None else rows, *(memory or _NONE))
+        known = (rows, *memory)
         self.load(rewards, scales, budget, precision, known)
         gap = np.zeros(k)
         if len(plan.node) == 1:  # a tree: all is folded

@@ -10,6 +10,8 @@ import numpy as np
 
 from nhsvm._jit import kernel
 
+HUGE = 1e300  # a gap that nothing is known of: kernels must not meet infinity
+
 
 @kernel
 def leaf_kernel(rewards, scales, chosen, gap, leaves, path_ptr, path, allow_empty):

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from nhsvm.hierarchy.graph import FloatArray
+from nhsvm.oracles._dag_leaves import HUGE
 from nhsvm.oracles._dag_memory import Memory
-from nhsvm.oracles._dag_single import best_leaf
 
 if TYPE_CHECKING:
     from nhsvm.oracles.dag_multilabel import DagMultilabel
@@ -48,9 +48,9 @@ class DagRenewal:
         worth = self._improved(rewards, scales, other)
         better = worth > value
         chosen[better], value[better] = other[better], worth[better]
-        for t in np.flatnonzero(value == -np.inf).tolist():
-            best_leaf(self.oracle.graph, rewards[t], chosen[t])
-            value[t] = rewards[t][chosen[t].view(np.bool_)].sum()
+        empty = np.flatnonzero(value == -np.inf)
+        if len(empty):
+            chosen[empty], value[empty] = self.oracle.one_leaf(rewards[empty], scales[empty])
         memory.keep(rows, chosen)
         if self.sweeps == 0:
             bound[:] = np.maximum(np.maximum(rewards, 0.0).sum(axis=1), value)
@@ -59,6 +59,6 @@ class DagRenewal:
 
     def _improved(self, rewards: FloatArray, scales: FloatArray, chosen: npt.NDArray[np.uint8]) -> FloatArray:
         """What sets are worth after they have been improved; −∞ if they are empty and must not be."""
-        self.oracle.improve(rewards, scales, chosen, np.full(len(rewards), np.inf))
+        self.oracle.improve(rewards, scales, chosen, np.full(len(rewards), HUGE))
         value = np.array([r[y.view(np.bool_)].sum() for r, y in zip(rewards, chosen, strict=True)])
         return value if self.allow_empty else np.where(chosen.any(axis=1), value, -np.inf)

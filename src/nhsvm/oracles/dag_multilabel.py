@@ -11,7 +11,7 @@ from nhsvm.errors import DataError, OptionError
 from nhsvm.hierarchy.graph import FloatArray, Graph
 from nhsvm.oracles._arrays import checked
 from nhsvm.oracles._dag_batch import BatchLooks
-from nhsvm.oracles._dag_leaves import leaf_kernel, single_kernel
+from nhsvm.oracles._dag_leaves import HUGE, leaf_kernel, single_kernel
 from nhsvm.oracles._dag_memory import Memory, make_memory
 from nhsvm.oracles._dag_plan import make_plan
 from nhsvm.oracles._dag_renewal import DagRenewal
@@ -28,8 +28,7 @@ class DagMultilabel:
     What the graph alone settles is settled once: nodes that are always chosen together, edges that say nothing, trees
     that fold into their parents. On the rest, dual decomposition gives upper bounds and marginals, the marginals give
     label sets, and what lies beyond the gap between the two is fixed and taken out, until nothing is left. What falls
-    apart into small parts is solved part by part. Where all that stalls, the problem is split in two at a node, depth
-    first.
+    apart into small parts is solved part by part. Where all that stalls, the problem is split in two at a node.
 
     Parameters
     ----------
@@ -42,8 +41,8 @@ class DagMultilabel:
     precision : float
         End the search when the bound is within this part of abs(value). Not for ``exact``.
     exact : bool
-        Go on until the optimum is proved: for eight times the budget, then with the integer program in HiGHS on what is
-        left of the graph.
+        Go on until the optimum is proved: for eight times the budget more, from the best set so far, then with the
+        integer program in HiGHS on what is left of the graph.
 
     Notes
     -----
@@ -198,13 +197,17 @@ class DagMultilabel:
         low = np.flatnonzero(value < 0.0)
         if not len(low):
             return
-        other = np.empty((len(low), chosen.shape[1]), np.uint8)
-        single_kernel(rewards[low], other, self.graph.leaves, *self.graph.leaf_ancestors)
-        self.improve(rewards[low], scales[low], other, np.full(len(low), np.inf))
-        worth = np.array([r[y.view(np.bool_)].sum() for r, y in zip(rewards[low], other, strict=True)])
+        other, worth = self.one_leaf(rewards[low], scales[low])
         better = worth > value[low]
         chosen[low[better]] = other[better]
         gap[low[better]] = np.maximum(0.0, gap[low[better]] - (worth - value[low])[better])
+
+    def one_leaf(self, rewards: FloatArray, scales: FloatArray) -> tuple[npt.NDArray[np.uint8], FloatArray]:
+        """The best closure of one leaf for every sample, improved by single leaves, and what it is worth."""
+        found = np.empty(rewards.shape, np.uint8)
+        single_kernel(rewards, found, self.graph.leaves, *self.graph.leaf_ancestors)
+        self.improve(rewards, scales, found, np.full(len(rewards), HUGE))
+        return found, np.array([r[y.view(np.bool_)].sum() for r, y in zip(rewards, found, strict=True)])
 
     def renewed(
         self, rewards: FloatArray, scales: FloatArray, value: FloatArray, sweeps: int, memory: Memory,

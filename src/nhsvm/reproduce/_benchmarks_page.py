@@ -144,7 +144,13 @@ def _cells(result: SetResult, o: Outcome) -> list[str]:
     scores = [o.jaccard, o.accuracy] if result.multilabel else [o.accuracy]
     shown = [f"{value:.1f}" for value in (*scores, o.macro_f1, o.hierarchical_f1)]
     edge = "\\*" * (o.lam in (min(result.effort.lambdas), max(result.effort.lambdas)))
-    return [f"{o.lam:g}{edge}", *shown, f"{o.seconds:.1f}", str(o.passes), f"{o.gap:.0e}"]
+    return [f"{o.lam:g}{edge}", *shown, f"{o.seconds:.1f}", str(o.passes), f"{_up(o.gap):.1e}"]
+
+
+def _up(gap: float) -> float:
+    """A bound is not to look smaller than it is: two digits, rounded up."""
+    unit = 10.0 ** (np.floor(np.log10(max(gap, 1e-300))) - 1)
+    return float(np.ceil(gap / unit - 1e-9) * unit)
 
 
 def _described(result: SetResult) -> str:

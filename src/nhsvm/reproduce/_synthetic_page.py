@@ -123,9 +123,9 @@ every path undo that.
 **Where not.** SSVM is {shared["unbalanced"]:+.1f} points from NHSVM on the unbalanced set and
 {shared["balanced"]:+.1f} on the balanced one, where the paper has +0.8 and +0.1. We solve SSVM's convex problem to a
 proved gap; the paper alternates between weights and vectors.
-[An alternation that is stopped early](../shared.md#stopping-early) stays near the accuracy of the weights that it
-starts from, but is not better on this set, so that it can be a part of the difference and not all of it. The paper's ±
-are also smaller than they can be for new data sets: with {results.sets["unbalanced"].n_test:,} test samples, chance
+[An alternation that is stopped early](../shared.md#stopping-early) is between the two on this set for the zero-one
+loss, so that it can be a part of the difference, but never above NHSVM, so that it is not all of it. The paper's ± are
+also smaller than they can be for new data sets: with {results.sets["unbalanced"].n_test:,} test samples, chance
 alone gives ± {noise:.1f}, and its ± .07 would take more than 400,000. They may be standard errors, or repeats of the
 stochastic method on one data set.
 """
