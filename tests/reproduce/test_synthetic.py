@@ -1,5 +1,7 @@
 """Table 3 on small data."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -8,7 +10,7 @@ from nhsvm.datasets import make_balanced, make_unbalanced
 from nhsvm.errors import DataError, OptionError
 from nhsvm.reproduce import _synthetic_page as page
 from nhsvm.reproduce._synthetic import MODELS, TOL, Sizes
-from nhsvm.reproduce.synthetic import Outcome, Results, run
+from nhsvm.reproduce.synthetic import OTHER_SIZES, SETS, Outcome, Results, plan, run
 
 
 @pytest.fixture(scope="module")
@@ -59,6 +61,23 @@ def test_marks():
     assert "| NHSVM | 70.0 ± 0.35 † | 63.3 ± .34 † |" in text
     assert "NHSVM is +10.0 points from the flat SVM" in " ".join(text.split())
     assert "--compare-sizes" in text
+
+
+def test_what_one_lambda_makes_of_it():
+    found = made_up(FlatSVM=60.0, HSVM=62.0, NHSVM=70.0, SSVM=75.0)
+    assert "**What the choice" not in page.text_of(found)
+    accuracies = {"FlatSVM": [50.0, 52.0], "HSVM": [51.0, 53.0], "NHSVM": [55.0, 56.0], "SSVM": [50.0, 50.0]}
+    other = (Sizes("balanced", 99, 10, 5), accuracies)
+    one = replace(found, others=[other, (found.sets["balanced"], accuracies)])
+    assert "**What the choice" not in page.text_of(one)  # not of both sets
+    both = replace(one, others=[*one.others, (found.sets["unbalanced"], accuracies)])
+    assert "are +1.0 and +4.5 points from the flat SVM on the balanced set" in " ".join(page.text_of(both).split())
+
+
+def test_the_sizes_of_the_table_are_compared_as_often():
+    tasks = [task for task in plan(7, compare_sizes=True) if task.C is not None]
+    for sizes in OTHER_SIZES:
+        assert sum(task.sizes == sizes for task in tasks) == (7 if sizes in SETS.values() else 2)
 
 
 def test_the_share_of_a_cut():

@@ -91,7 +91,9 @@ def plan(repeats: int = 20, seed: int = 0, *, quick: bool = False, compare_sizes
     table = [Task(sizes, (seed, repeat)) for repeat in range(repeats) for sizes in sets.values()]
     if not compare_sizes:
         return table
-    return table + [Task(sizes, (seed, k), _C[sizes.kind]) for sizes in others for k in range(_OTHER_REPEATS)]
+    own = tuple(sets.values())  # as often as in the table, to see what the choice of λ makes of them
+    counts = {sizes: repeats if sizes in own else _OTHER_REPEATS for sizes in others}
+    return table + [Task(sizes, (seed, k), _C[sizes.kind]) for sizes in others for k in range(counts[sizes])]
 
 
 def run(
