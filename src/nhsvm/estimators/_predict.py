@@ -113,7 +113,7 @@ class Prediction(Explaining, Sets):
             features and many nodes, and the label may not be the best one. For one label a sample, on trees.
         exact : bool
             Label sets on a DAG: prove each to be the best, which may take seconds a sample on a large one. Without a
-            proof the search ends within a budget, after some 30 ms; the set may not be the best one then.
+            proof the search ends within a budget of work; the set may not be the best one then.
 
         Notes
         -----
