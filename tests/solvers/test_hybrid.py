@@ -151,6 +151,19 @@ def test_what_a_model_keeps(dtype, threads, seed):
     assert case.hybrid.rows.n_entries == 0
 
 
+@precisions
+@given(seeds)
+def test_what_a_model_keeps_of_rows_out_of_order(dtype, seed):
+    case = Case(seed, dtype)
+    with Team(2) as team:
+        case.change(team)
+    expected = table_of(case.hybrid)
+    stored = case.hybrid.learned()
+    stored.check()
+    np.testing.assert_array_equal(stored.to_csc().toarray(), expected[:-1].T)
+    np.testing.assert_array_equal(stored.constant, expected[-1])
+
+
 def test_rows_become_full_when_they_fill():
     X = prepare(sp.csr_array(np.ones((3, 2))))
     weights = HybridWeights(X, 100, 1.0, np.float64, ENOUGH)

@@ -70,6 +70,24 @@ def test_an_interrupt_anywhere_leaves_an_honest_model(place, passes, call, after
         assert solution.certificate.dual >= known[-1] - 1e-9 * abs(known[-1])
 
 
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("call", [1, 3])
+@pytest.mark.parametrize("place", ["nhsvm.solvers._places.place_kernel", "nhsvm.solvers._hybrid.placed_kernel"])
+def test_an_interrupt_of_passes_over_rows(place, call, after, monkeypatch):
+    monkeypatch.setattr("nhsvm.solvers._memory.TABLE", 0)
+    case = make_case(0, C=30.0, n=60, n_nodes=30, d=12)
+    calls = interrupt(monkeypatch, place, call, after)
+    solution = case.with_(memory=2**24).solve(tol=1e-9, max_iter=2000)
+    assert len(calls) >= call
+    assert solution.interrupted
+    case.a(solution)  # feasible
+    assert 0 <= solution.certificate.gap < 1
+    again = case.solve(solution.planes, tol=1e-5, max_iter=5000)
+    case.check(again, 1e-5)
+    assert solution.certificate.dual <= again.certificate.primal * (1 + 1e-9)
+    assert solution.certificate.primal >= again.certificate.dual * (1 - 1e-9)
+
+
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("iteration", [1, 3])
 @pytest.mark.parametrize("sparse", [True, False])

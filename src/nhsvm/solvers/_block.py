@@ -586,3 +586,117 @@ def cached_kernel(
                 row[x.shape[0]] += bias * changes[k]
         count[i] = _shrink(weight, leaf, loss, scale, m)
     return total
+
+
+@inlined
+def _read_places(i, indptr, indices, data, value, placed, dots):
+    """Add what the short and full rows of a sample's features make of its columns; returns how many columns it has."""
+    start, size, full, _, first, column, begin, offset = placed
+    columns = column[first[i] : first[i + 1]]
+    n = columns.shape[0]
+    at = begin[i]
+    for j in range(indptr[i], indptr[i + 1]):
+        f = indices[j]
+        v = value.dtype.type(data[j])
+        if size[f] < 0:
+            row = full[start[f]]
+            for k in range(n):
+                dots[k] += v * row[columns[k]]
+        else:
+            base = np.uintp(start[f])
+            for k in range(n):
+                dots[k] += v * value[base + offset[at + k]]
+            at += n
+    return n
+
+
+@inlined
+def _write_places(i, indptr, indices, data, value, placed, changes):
+    """Change the same weights."""
+    start, size, full, _, first, column, begin, offset = placed
+    columns = column[first[i] : first[i + 1]]
+    n = columns.shape[0]
+    at = begin[i]
+    for j in range(indptr[i], indptr[i + 1]):
+        f = indices[j]
+        v = value.dtype.type(data[j])
+        if size[f] < 0:
+            row = full[start[f]]
+            for k in range(n):
+                row[columns[k]] += v * changes[k]
+        else:
+            base = np.uintp(start[f])
+            for k in range(n):
+                value[base + offset[at + k]] += v * changes[k]
+            at += n
+
+
+@inlined
+def _fetch_places(i, indptr, indices, value, placed):
+    """Ask for the weights of a sample's columns."""
+    start, size, full, _, first, column, begin, offset = placed
+    columns = column[first[i] : first[i + 1]]
+    n = columns.shape[0]
+    at = begin[i]
+    flat = full.reshape(-1)
+    for j in range(indptr[i], indptr[i + 1]):
+        f = indices[j]
+        if size[f] < 0:
+            base = np.uintp(start[f]) * np.uintp(full.shape[1])
+            for k in range(n):
+                prefetch(flat, base + columns[k])
+        else:
+            base = np.uintp(start[f])
+            for k in range(n):
+                prefetch(value, base + offset[at + k])
+            at += n
+
+
+@kernel
+def placed_kernel(
+    samples, leaves, costs, norms, start, count, pool_leaf, pool_weight, pool_loss, pool_scale,
+    indptr, indices, data, bias, value, placed, ptr, idx, alpha, nests, tolerance, gaps,
+):  # fmt: skip
+    """What :func:`cached_kernel` does, for weights in rows: ``placed`` says where a sample's weights are in them."""
+    width = 0
+    for i in samples:
+        width = max(width, count[i])
+    n_columns = alpha.shape[0]
+    h, a, score = np.empty(width + 1), np.empty(width), np.zeros(n_columns)
+    work = _workspace(width, n_columns, _longest(ptr))
+    columns, changes = work[1][2], work[1][3]
+    dots, place = np.empty(n_columns, value.dtype), np.full(n_columns, -1, np.int64)
+    constant, first, column = placed[3], placed[4], placed[5]
+    total = 0.0
+    for t in range(samples.shape[0]):
+        if t + 1 < samples.shape[0]:  # ask for the next sample's weights while this one is worked on
+            _fetch_places(samples[t + 1], indptr, indices, value, placed)
+        i = samples[t]
+        m, y = count[i], leaves[i]
+        part = slice(start[i], start[i] + m)
+        leaf, weight, loss, scale = pool_leaf[part], pool_weight[part], pool_loss[part], pool_scale[part]
+        held = column[first[i] : first[i + 1]]
+        for k in range(held.shape[0]):
+            dots[k] = bias * constant[held[k]]
+        n_held = _read_places(i, indptr, indices, data, value, placed, dots)
+        for k in range(n_held):
+            score[held[k]] = dots[k]
+            place[held[k]] = k
+        _cached_gradients(h, score, y, leaf, loss, scale, m, ptr, idx)
+        gaps[t], gain, n = _visit(
+            h, a, m, y, costs[i], norms[i], leaf, weight, scale, ptr, idx, alpha, nests, tolerance, work
+        )
+        total += gain
+        if n > 0:
+            for k in range(n_held):
+                dots[k] = 0.0
+            for k in range(n):
+                if place[columns[k]] >= 0:  # what all labels of a sample share changes by rounding only
+                    dots[place[columns[k]]] = changes[k]
+                    constant[columns[k]] += bias * changes[k]
+            _write_places(i, indptr, indices, data, value, placed, dots)
+        for k in range(n_held):
+            score[held[k]] = 0.0  # columns that it shares with all its labels are zero for the next one too
+            place[held[k]] = -1
+        count[i] = _shrink(weight, leaf, loss, scale, m)
+    return total

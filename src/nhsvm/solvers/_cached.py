@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from typing import Any
 
 import numpy.typing as npt
@@ -24,6 +25,7 @@ class CachedPasses(ABC):
     values: npt.NDArray[Any]
     squared_norms: FloatArray
     grown = overfull = False  # a table has the size it has
+    placed = False  # a weight is found without looking for it
 
     def learned(self) -> npt.NDArray[Any]:
         """U as a model keeps it."""
@@ -44,6 +46,10 @@ class CachedPasses(ABC):
         used = columns.paths.sizes()[planes.leaf[planes.flat()[1]]].sum() + self.n_samples
         return bool(self.apart() * used < self.n_samples * (self.n_columns + _OVERHEAD))
 
+    def places(self, *_: Any) -> Iterator[tuple[PtrArray, None]]:
+        """Nothing: no passes are to follow a batch pass."""
+        return iter(())
+
     def cached_pass(
         self,
         samples: PtrArray,
@@ -54,6 +60,7 @@ class CachedPasses(ABC):
         unscaled: bool,
         tolerance: float,
         gaps: FloatArray,
+        places: None = None,
     ) -> float:
         """Block steps over the planes in use, one sample after the other; returns the gain of the dual."""
         return float(

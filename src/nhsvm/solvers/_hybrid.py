@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
 
@@ -9,12 +10,14 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from nhsvm._jit import kernel
-from nhsvm.errors import MemoryLimitError
+from nhsvm.columns import Columns
 from nhsvm.hierarchy.graph import FloatArray, IntArray, PtrArray
 from nhsvm.rows import StoredRows
+from nhsvm.solvers._block import placed_kernel
+from nhsvm.solvers._places import Places, find_places
+from nhsvm.solvers._planes import Planes
 from nhsvm.solvers._row_changes import apply_kernel, promote_kernel
-from nhsvm.solvers._row_rebuild import bounds_kernel, rebuild_kernel
+from nhsvm.solvers._row_rebuild import bounds_kernel, first_entries, rebuild_kernel
 from nhsvm.solvers._rows import Rows, scores_kernel
 from nhsvm.solvers._sparse import SparseBatch, csr, squared_norms
 from nhsvm.solvers._threads import Team
@@ -28,7 +31,7 @@ class HybridWeights:
     """Samples in CSR form and the weights U of every column (node), feature-major, in short and full rows.
 
     It does what :class:`nhsvm.solvers._sparse.SparseWeights` does, in less memory, and in less time where weights are
-    sparse; passes over the planes in use are not for it, since they read columns one by one.
+    sparse; passes over the planes in use need places found for them.
 
     Parameters
     ----------
@@ -42,6 +45,8 @@ class HybridWeights:
     limit : int
         Bytes that the weights may take.
     """
+
+    placed = True
 
     def __init__(self, X: sp.csr_array, n_columns: int, bias: float, dtype: Any, limit: int) -> None:
         self.indptr, self.indices, self.data = X.indptr, X.indices, X.data
@@ -66,7 +71,7 @@ class HybridWeights:
         return np.zeros(self.n_features, dtype=np.int32)
 
     @cached_property
-    def _begin(self) -> PtrArray:
+    def begin(self) -> PtrArray:
         """Entries of the samples in the features before each."""
         counts = np.zeros(self.n_features + 1, dtype=np.int64)
         step = 2**24
@@ -113,6 +118,26 @@ class HybridWeights:
         """Never: a column of a short row is found by reading the row."""
         return False
 
+    def places(
+        self, samples: PtrArray, leaves: IntArray, planes: Planes, columns: Columns, team: Team
+    ) -> Iterator[tuple[PtrArray, Places]]:
+        """Some samples at a time, and where they find the weights of their planes, for :meth:`cached_pass`."""
+        return find_places(self, samples, leaves, planes, columns, team)
+
+    def cached_pass(
+        self, samples: PtrArray, leaves: IntArray, costs: FloatArray, pool: tuple[Any, ...], columns: Columns,
+        unscaled: bool, tolerance: float, gaps: FloatArray, places: Places,
+    ) -> float:  # fmt: skip
+        """Block steps over the planes in use, one sample after the other; returns the gain of the dual."""
+        rows = self.rows
+        placed = (rows.start, rows.size, rows.full, self.constant, *places)
+        return float(
+            placed_kernel(
+                samples, leaves, costs, self.squared_norms, *pool, self.indptr, self.indices, self.data, self.bias,
+                rows.value, placed, *columns.paths, columns.alpha, columns.nests and unscaled, tolerance, gaps,
+            )
+        )  # fmt: skip
+
     def apart(self) -> float:
         """Time to read one column by itself, in units of one among all columns."""
         return np.inf
@@ -126,7 +151,7 @@ class HybridWeights:
             ‖U_n‖² of the sums, and of the sums as stored, which differ when the weights are float32.
         """
         self.rows.reserve(team.size, self._bounds(updates.indptr))
-        blocks = self._blocks()
+        blocks = self.blocks()
         exact, stored = np.zeros((2, len(blocks) - 1, self.n_columns))
         enough = np.zeros(team.size, dtype=bool)
         # where each thread has full rows for all of its features that may need one
@@ -141,7 +166,7 @@ class HybridWeights:
         self.rows.settle()
         self._compact = self.rows.used
         if not enough.all() or self.overfull:
-            raise out_of_memory(self.limit, self.n_features, self.n_columns)
+            raise self.rows.exhausted()
         constant = self.bias * np.bincount(updates.columns, updates.values, minlength=self.n_columns)
         self.constant[:] = constant
         return exact.sum(axis=0) + constant**2, stored.sum(axis=0) + self.constant.astype(np.float64) ** 2
@@ -152,11 +177,11 @@ class HybridWeights:
         bounds_kernel(self.indptr, self.indices, ptr, bounds)
         return bounds
 
-    def _blocks(self) -> npt.NDArray[np.int64]:
+    def blocks(self) -> npt.NDArray[np.int64]:
         """Ranges of features with about as many entries of the samples each."""
-        total = int(self._begin[-1])
+        total = int(self.begin[-1])
         aims = np.arange(1, -(-total // _ENTRIES)) * _ENTRIES
-        cuts = np.searchsorted(self._begin, aims)
+        cuts = np.searchsorted(self.begin, aims)
         return np.unique(np.concatenate([[0], cuts, [self.n_features]]))
 
     def _remake(
@@ -172,7 +197,7 @@ class HybridWeights:
         """The blocks of one thread; whether there was room."""
         if not which:
             return True
-        begin, rows, parts = self._begin, self.rows, self.rows.parts
+        begin, rows, parts = self.begin, self.rows, self.rows.parts
         most = max(int(begin[blocks[b + 1]] - begin[blocks[b]]) for b in which)
         wide = max(int(blocks[b + 1] - blocks[b]) for b in which)
         who, factor = np.empty(most, np.int64), np.empty(most, self.data.dtype)
@@ -246,34 +271,6 @@ class HybridBatch(SparseBatch):
 
         team.split(team.size, work)
         if not enough.all():
-            raise out_of_memory(w.limit, w.n_features, w.n_columns)
+            raise rows.exhausted()
         if w.bias:
             self._apply_bias(updates, w.constant)
-
-
-def out_of_memory(limit: int, n_features: int, n_columns: int) -> MemoryLimitError:
-    """What to say, and what would help."""
-    return MemoryLimitError(
-        f"the weights of {n_features:,} features and {n_columns:,} nodes need more than {limit / 2**20:,.0f} MiB; "
-        "raise memory_limit, use fewer features (min_df of the vectorizer), or a smaller C, which keeps fewer labels"
-    )
-
-
-def first_entries(indptr: PtrArray, indices: IntArray, first: int) -> PtrArray:
-    """Where every sample has its first feature that is not before ``first``."""
-    out = np.empty(len(indptr) - 1, dtype=np.int64)
-    _first_kernel(indptr, indices, first, out)
-    return out
-
-
-@kernel
-def _first_kernel(indptr, indices, first, out):
-    for t in range(out.shape[0]):
-        lo, hi = indptr[t], indptr[t + 1]
-        while lo < hi:
-            mid = (lo + hi) // 2
-            if indices[mid] < first:
-                lo = mid + 1
-            else:
-                hi = mid
-        out[t] = lo

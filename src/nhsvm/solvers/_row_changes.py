@@ -135,3 +135,57 @@ def apply_kernel(
             size[f] = n
             base[p] = zero + n
     return True
+
+
+@kernel
+def place_kernel(
+    p, low, high, entries, cursor, indptr, indices, who, seat, filled, first, column, next_seat, offset,
+    start, size, room, index, value, top, end, holes, n_holes, place, base,
+):  # fmt: skip
+    """The places of samples' columns in the short rows of the features from ``low`` to ``high``, by thread p.
+
+    ``next_seat[t]`` is where sample t writes the places of its next feature with a short row, ``cursor[t]`` where it
+    has its first feature that is not before ``low``; both are moved on. ``entries[f]`` counts the entries that all
+    samples have in features before f. A weight that is not stored is put there, as zero. False if room has run out.
+    """
+    for f in range(low, high):
+        filled[f - low] = entries[f] - entries[low]
+    for t in range(cursor.shape[0]):
+        n = first[t + 1] - first[t]
+        j = cursor[t]
+        while j < indptr[t + 1] and indices[j] < high:
+            f = indices[j]
+            if n > 0 and size[f] >= 0:
+                at = filled[f - low]
+                who[at] = t
+                seat[at] = next_seat[t]
+                next_seat[t] += n
+                filled[f - low] = at + 1
+            j += 1
+        cursor[t] = j
+    mine = place[p]
+    for f in range(low, high):
+        if size[f] < 0 or filled[f - low] == entries[f] - entries[low]:
+            continue
+        n = size[f]
+        zero = base[p]
+        for j in range(n):
+            mine[index[start[f] + j]] = zero + j
+        for e in range(entries[f] - entries[low], filled[f - low]):
+            t = who[e]
+            at = seat[e]
+            for k in range(first[t], first[t + 1]):
+                c = column[k]
+                if mine[c] < zero:
+                    if n == room[f] and not _move(f, n, n + 1, p, start, room, index, value, top, end, holes, n_holes):
+                        size[f] = n
+                        return False
+                    index[start[f] + n] = c
+                    value[start[f] + n] = 0.0
+                    mine[c] = zero + n
+                    n += 1
+                offset[at] = mine[c] - zero
+                at += 1
+        size[f] = n
+        base[p] = zero + n
+    return True

@@ -5,6 +5,27 @@ from __future__ import annotations
 import numpy as np
 
 from nhsvm._jit import kernel
+from nhsvm.hierarchy.graph import IntArray, PtrArray
+
+
+def first_entries(indptr: PtrArray, indices: IntArray, first: int) -> PtrArray:
+    """Where every sample has its first feature that is not before ``first``."""
+    out = np.empty(len(indptr) - 1, dtype=np.int64)
+    _first_kernel(indptr, indices, first, out)
+    return out
+
+
+@kernel
+def _first_kernel(indptr, indices, first, out):
+    for t in range(out.shape[0]):
+        lo, hi = indptr[t], indptr[t + 1]
+        while lo < hi:
+            mid = (lo + hi) // 2
+            if indices[mid] < first:
+                lo = mid + 1
+            else:
+                hi = mid
+        out[t] = lo
 
 
 @kernel

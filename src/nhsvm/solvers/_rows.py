@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nhsvm._jit import kernel, prefetch, widened
+from nhsvm.errors import MemoryLimitError
 from nhsvm.hierarchy.graph import FloatArray, PtrArray
 from nhsvm.rows import StoredRows
 
@@ -134,19 +135,36 @@ class Rows:
         return int(self.size[self.size > 0].sum(dtype=np.int64)) + self.n_full * self.n_columns
 
     def taken(self, constant: npt.NDArray[Any]) -> StoredRows:
-        """The rows next to each other, in arrays of their own; this pool is empty afterwards."""
-        wide = np.flatnonzero(self.size == FULL)
-        full = self.full[self.start[wide]]
-        self.full = self.full[:0].copy()
-        size = self.size.copy()
+        """The rows next to each other; this pool is empty afterwards.
+
+        Rows that have just been made anew are in order, and are moved within the pool, which then is cut: beside it
+        there may be no memory for a copy.
+        """
+        wide, short = np.flatnonzero(self.size == FULL), np.flatnonzero(self.size > 0)
+        size, index, value, full = self.size.copy(), self.index, self.value, self.full
         lengths = np.maximum(size, 0).astype(np.int64)
         start = np.cumsum(lengths) - lengths
-        index, value = np.empty(lengths.sum(), self.index.dtype), np.empty(lengths.sum(), self.dtype)
-        _pack_kernel(self.start, size, self.index, self.value, start, index, value)
         start[wide] = np.arange(len(wide))
-        self.index, self.value = self.index[:0].copy(), self.value[:0].copy()
+        ordered = all((np.diff(self.start[which]) > 0).all() for which in (wide, short))
+        n = int(lengths.sum())
+        if not ordered:
+            index, value, full = np.empty(n, index.dtype), np.empty(n, self.dtype), np.empty_like(full[: len(wide)])
+        _pack_kernel(self.start, size, self.index, self.value, self.full, start, index, value, full)
+        self.index, self.value, self.full = self.index[:0].copy(), self.value[:0].copy(), self.full[:0].copy()
+        if ordered:  # nothing else refers to them
+            index.resize(n, refcheck=False)
+            value.resize(n, refcheck=False)
+            full.resize((len(wide), self.n_columns), refcheck=False)
         self.share(len(self.parts.top))
         return StoredRows(start, size, index, value, full, constant)
+
+    def exhausted(self) -> MemoryLimitError:
+        """What to say when there is no more room, and what would help."""
+        return MemoryLimitError(
+            f"the weights of {self.n_rows:,} features and {self.n_columns:,} nodes need more than "
+            f"{self.limit / 2**20:,.0f} MiB; raise memory_limit, use fewer features (min_df of the vectorizer), or a "
+            "smaller C, which keeps fewer labels"
+        )
 
     def column_norms(self) -> FloatArray:
         """Σ of squares of every column."""
@@ -160,11 +178,15 @@ class Rows:
 
 
 @kernel
-def _pack_kernel(start, size, index, value, new_start, new_index, new_value):
+def _pack_kernel(start, size, index, value, full, new_start, new_index, new_value, new_full):
+    """Rows move to where they are to be; the new arrays may be the old ones if no row moves up."""
     for f in range(start.shape[0]):
         for k in range(size[f]):
             new_index[new_start[f] + k] = index[start[f] + k]
             new_value[new_start[f] + k] = value[start[f] + k]
+        if size[f] < 0:
+            for m in range(full.shape[1]):
+                new_full[new_start[f], m] = full[start[f], m]
 
 
 @kernel

@@ -11,6 +11,9 @@ changes. Only the choice of labels is a batch old. (1) and (3) run on all thread
 *Search pass, then cached passes*: the oracle adds violating labels for all samples, on all threads; then samples take
 block steps over the planes they have, one after the other, each reading and changing only the weights of its planes.
 
+Weights in rows of any length have no quick way to a single weight. There, cached passes follow a batch pass: the places
+of the weights that they need are found once, for as many samples as memory has room for.
+
 Results are the same, bit for bit, for any number of threads. The slacks that a pass meets estimate the gap; when it
 seems small enough, the weights are rebuilt from the dual variables in double precision and the exact oracle goes
 through all samples. The gap so found is the one that is reported, and that ends the fit.
@@ -36,9 +39,11 @@ from nhsvm.solvers._threads import Team
 from nhsvm.solvers._updates import Updates
 
 _NEW = 32  # labels a visit may add to those of a sample
-_FEW = 8  # the same in a search pass, which is followed by many passes over the planes in use
+_FEW = 8  # the same in a pass that is followed by many passes over the planes in use
 _FOCUS = 3  # passes over the samples with most of the gap, between two over all
 _CACHED = 200  # passes over the planes in use between two full passes, at most
+_PLACED = 6  # the same where places had to be found for it
+_LEFT = 0.2  # of the gap that the first of these met: enough
 _SCORES = 2**18  # scores (samples × columns) in one chunk of a search pass
 
 
@@ -111,6 +116,8 @@ class PlanesAscent(Ascent):
                 self.cached_passes()
         else:
             self.batch_pass()
+            if self.certificate.gap > self.options.tol:
+                self.placed_passes()
 
     def search_pass(self) -> None:
         """New planes for every sample, with the weights as they are, whose gap is thereby measured."""
@@ -150,22 +157,45 @@ class PlanesAscent(Ascent):
                     break
         self.certificate = Certificate(primal_value, dual_value)
 
-    def cached_pass(self, samples: np.ndarray, tolerance: float) -> tuple[FloatArray, float]:
+    def placed_passes(self) -> None:
+        """Passes over the planes in use of some samples at a time, for weights in rows; else nothing."""
+        problem = self.problem
+        primal_value, dual_value = self.certificate
+        total = float(problem.costs.sum())
+        order = self.rng.permutation(np.flatnonzero(self.state.count > 0))
+        for samples, places in self.weights.places(order, problem.leaves, self.state, problem.columns, self.team):
+            share = float(problem.costs[samples].sum()) / total
+            aim, met = self.options.tol * primal_value, 0.1 * (primal_value - dual_value)
+            enough = 0.0
+            for k in range(_PLACED):
+                gaps, gain = self.cached_pass(samples, 0.1 * max(aim, met) / total, places)
+                dual_value += gain
+                met = 0.1 * float(gaps.sum()) / share
+                enough = max(0.8 * aim * share, _LEFT * gaps.sum()) if k == 0 else enough
+                samples = samples[self.state.count[samples] > 0]
+                if gaps.sum() <= enough:
+                    break
+        self.certificate = Certificate(max(primal_value, dual_value), dual_value)
+
+    def cached_pass(self, samples: np.ndarray, tolerance: float, places: Any = None) -> tuple[FloatArray, float]:
         """Block steps over the planes in use of some samples; their gaps as met, and the gain of the dual."""
         problem, planes = self.problem, self.state
         order = self.rng.permutation(len(samples))
         met = np.empty(len(samples))
         unscaled = not problem.oracle.normalized
-        gain = self.weights.cached_pass(  # type: ignore[union-attr]
-            samples[order], problem.leaves, problem.costs, planes.pool, problem.columns, unscaled, tolerance, met
-        )
+        gain = self.weights.cached_pass(
+            samples[order], problem.leaves, problem.costs, planes.pool, problem.columns, unscaled, tolerance, met,
+            places,
+        )  # fmt: skip
         gaps = np.empty(len(samples))
         gaps[order] = met
         return gaps, gain
 
-    def propose(self, samples: np.ndarray, tolerance: float, n_new: int = _NEW) -> Proposals:
+    def propose(self, samples: np.ndarray, tolerance: float, n_new: int | None = None) -> Proposals:
         """The planes of some samples and up to ``n_new`` more."""
         problem = self.problem
+        if n_new is None:
+            n_new = _FEW if self.weights.placed and not self.history else _NEW
         leaves, costs = problem.leaves[samples], problem.costs[samples]
         scorer = self.weights.scorer(samples)
         start, count, leaf, weight = self.state.of(samples)
