@@ -10,8 +10,10 @@ from __future__ import annotations
 import argparse
 import json
 import resource
+import tempfile
 import time
 import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -40,19 +42,49 @@ def warmed(kind: Any, problem: Problem, model: Any) -> None:
         small.fit(X, y).predict(problem.X_test[:2])
 
 
-def answers(model: Any, X: Any, jobs: int) -> dict[str, float]:
+def answers(model: Any, X: Any, jobs: int, beam: int | None = None) -> dict[str, float]:
     """Documents a second in a batch, and seconds for one document, the median of a hundred."""
     model.set_params(n_jobs=jobs)
     start = time.perf_counter()
-    model.predict(X)
+    model.predict(X, beam=beam)
     batch = X.shape[0] / (time.perf_counter() - start)
     model.set_params(n_jobs=1)
     single = []
     for k in range(min(100, X.shape[0])):
         start = time.perf_counter()
-        model.predict(X[k : k + 1])
+        model.predict(X[k : k + 1], beam=beam)
         single.append(time.perf_counter() - start)
     return {"documents_a_second": batch, "milliseconds_for_one": 1000 * float(np.median(single))}
+
+
+def small(model: Any, problem: Problem, jobs: int) -> list[dict[str, Any]]:
+    """The same model kept in fewer bytes, and asked with a beam."""
+    found = []
+    model.set_params(callback=None, n_jobs=jobs)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.nhsvm"
+
+        def row(what: str, kept: Any, precision: str | None = None, beam: int | None = None) -> None:
+            kept.save(path, precision=precision)
+            start = time.perf_counter()
+            loaded = nhsvm.load(path)
+            took = time.perf_counter() - start
+            loaded.predict(problem.X_test[:64], beam=beam)
+            loaded.predict(problem.X_test, beam=beam)  # a file is read when it is first needed
+            said = answers(loaded, problem.X_test, jobs, beam)
+            right = float((loaded.predict(problem.X_test, beam=beam) == problem.y_test).mean())
+            size, spent = path.stat().st_size / 1e6, 1000 * took
+            found.append({"model": what, "file_mb": size, "load_ms": spent, "accuracy": right, **said})
+            print(found[-1], flush=True)
+
+        row("float32", model)
+        for precision in ("float16", "int8"):
+            row(precision, model, precision)
+        for beam in (1, 3, 10):
+            row(f"float32, beam {beam}", model, beam=beam)
+        for share in (0.5, 0.8):
+            row(f"{share:.0%} pruned, int8", nhsvm.prune(model, share=share).model, "int8")
+    return found
 
 
 def factor(text: str) -> tuple[str, float]:
@@ -101,6 +133,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         "seconds": wall, "cpu_seconds": cpu, "passes": model.n_iter_, "gap": model.gap_,
         "data_gb": before, "peak_gb": after, "added_gb": after - before,
         "jaccard" if several else "accuracy": float(right), **answers(model, problem.X_test, options.jobs),
+        **({"small": small(model, problem, options.jobs)} if options.small else {}),
     }  # fmt: skip
 
 
@@ -117,6 +150,7 @@ def main() -> None:
     parser.add_argument("--memory", default=None, help="such as 6GB")
     parser.add_argument("--rows", action="store_true", help="weights in rows, also where a table would do")
     parser.add_argument("--leaf-offset", type=float, default=0.0, help="of label sets")
+    parser.add_argument("--small", action="store_true", help="also with fewer bytes and with a beam; single labels")
     parser.add_argument("--seed", type=int, default=0)
     print(json.dumps(run(parser.parse_args()), indent=1))
 
