@@ -34,6 +34,22 @@ def test_balanced_labels_have_the_highest_potential():
     assert data.y.tolist() == want
 
 
+def test_balanced_by_inner_vectors_only():
+    rng = np.random.default_rng(3)
+    W, X = rng.standard_normal((7, 6)), rng.standard_normal((50, 6))
+    led = make_balanced(50, 6, levels=3, assign="top_down", random_state=3).y.tolist()
+    signed = make_balanced(50, 6, levels=3, assign="signs", random_state=3).y.tolist()
+    for x, down, highest in zip(X, led, signed, strict=True):
+        right = x @ W[0] > 0
+        assert down == 4 + 2 * right + (x @ W[1 + right] > 0)
+        potential = {
+            4 + 2 * a + b: (2 * a - 1) * (x @ W[0]) + (2 * b - 1) * (x @ W[1 + a]) for a in (0, 1) for b in (0, 1)
+        }
+        assert highest == max(potential, key=potential.__getitem__)
+    with pytest.raises(OptionError, match="assign must be"):
+        make_balanced(10, 3, assign="all")
+
+
 def test_unbalanced():
     data = make_unbalanced(20_000, 15, random_state=0)
     assert (data.hierarchy.n_nodes, data.hierarchy.n_leaves) == (21, 11)
@@ -50,6 +66,19 @@ def test_unbalanced_leaves_are_cut_off_one_after_the_other():
     for x, label in zip(X, data.y, strict=True):
         k = next((k for k in range(4) if x @ cuts[:, k] <= 0), 4)
         assert label == f"leaf{k + 1}"
+
+
+def test_unbalanced_with_random_offsets():
+    data, rng = make_unbalanced(300, 5, depth=4, share="random", random_state=7), np.random.default_rng(7)
+    X = rng.standard_normal((300, 5))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    cuts, offsets = rng.standard_normal((5, 4)), rng.standard_normal(4)
+    left = list(range(300))
+    for k in range(4):
+        sides = [[i for i in left if (X[i] @ cuts[:, k] > offsets[k]) == side] for side in (True, False)]
+        leaf, left = sorted(sides, key=len)
+        assert np.flatnonzero(data.y == f"leaf{k + 1}").tolist() == leaf
+    assert np.flatnonzero(data.y == "leaf5").tolist() == left
 
 
 @pytest.mark.parametrize("name", SPECIAL)
