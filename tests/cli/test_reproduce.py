@@ -12,6 +12,7 @@ from reproduce import sets
     "options",
     [
         ["synthetic", "--quick", "--repeats", 2],
+        ["readings", "--quick", "--repeats", 2],
         ["norms", "--seed", 1],
         ["invariance", "--quick"],
         ["weights"],
@@ -26,10 +27,10 @@ def test_pages(options, tmp_path):
     assert (tmp_path / "images" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
     assert f"../images/{name}.png" in page
     assert str(tmp_path / "results" / f"{name}.md") in done.lines
-    if name == "synthetic":
-        stored = tmp_path / "results" / "synthetic.json"
+    if name in ("synthetic", "readings"):
+        stored = tmp_path / "results" / f"{name}.json"
         assert nhsvm("reproduce", name, "--from", stored, "--out", tmp_path / "b").code == 0
-        assert (tmp_path / "b" / "results" / "synthetic.md").read_text(encoding="utf-8") == page
+        assert (tmp_path / "b" / "results" / f"{name}.md").read_text(encoding="utf-8") == page
 
 
 @pytest.mark.parametrize(
@@ -39,6 +40,8 @@ def test_pages(options, tmp_path):
         (["synthetic", "--jobs", 0], "--jobs must be at least 1"),
         (["synthetic", "--seed", -1], "--seed must be at least 0"),
         (["synthetic", "--from", "nothing.json"], "there is no such file"),
+        (["readings", "--repeats", 1], "--repeats must be at least 2"),
+        (["readings", "--from", "nothing.json"], "there is no such file"),
         (["norms", "--seed", -1], "--seed must be at least 0"),
     ],
 )
@@ -56,7 +59,7 @@ def test_bad_options(options, message, tmp_path):
         (b"[3]", "x.json: this is no file of results"),
     ],
 )
-@pytest.mark.parametrize("name", ["synthetic", "benchmarks"])
+@pytest.mark.parametrize("name", ["synthetic", "readings", "benchmarks"])
 def test_damaged_results(name, content, said, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "x.json").write_bytes(content)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -41,6 +42,24 @@ def _check_stored(stored: Path | None) -> None:
         raise DataError(f"--from {stored}: there is no such file")
 
 
+def _check_repeats(repeats: int) -> None:
+    if repeats < 2:
+        raise OptionError(f"--repeats must be at least 2 for a standard deviation, not {repeats}")
+
+
+def _teller() -> Callable[[int, int], None]:
+    """Says how far a run is."""
+    from time import perf_counter
+
+    began = perf_counter()
+
+    def tell(done: int, planned: int) -> None:
+        spent = perf_counter() - began
+        note(f"{done}/{planned} data sets, {spent:.0f} s, about {spent * (planned / done - 1):.0f} s left")
+
+    return tell
+
+
 def _say(files: list[Path]) -> None:
     for path in files:
         typer.echo(path)
@@ -61,13 +80,10 @@ def synthetic(
     Example: nhsvm reproduce synthetic --repeats 20 --jobs 2
     """
     _check(out, seed)
-    if repeats < 2:
-        raise OptionError(f"--repeats must be at least 2 for a standard deviation, not {repeats}")
+    _check_repeats(repeats)
     if jobs < 1:
         raise OptionError(f"--jobs must be at least 1, not {jobs}")
     _check_stored(stored)
-    from time import perf_counter
-
     from nhsvm.reproduce import _synthetic_page
     from nhsvm.reproduce._page import read_results
     from nhsvm.reproduce.synthetic import Results, run
@@ -75,14 +91,34 @@ def synthetic(
     if stored is not None:
         results = read_results(stored, Results.from_json)
     else:
-        began = perf_counter()
-
-        def tell(done: int, planned: int) -> None:
-            spent = perf_counter() - began
-            note(f"{done}/{planned} data sets, {spent:.0f} s, about {spent * (planned / done - 1):.0f} s left")
-
-        results = run(repeats, seed, jobs=jobs, quick=quick, compare_sizes=compare_sizes, progress=tell)
+        results = run(repeats, seed, jobs=jobs, quick=quick, compare_sizes=compare_sizes, progress=_teller())
     _say(_synthetic_page.write(results, out))
+
+
+@reproduce.command(cls=Command)
+def readings(
+    repeats: Annotated[int, typer.Option(help="Data sets of each reading.")] = 3,
+    seed: Seed = 0,
+    out: Out = Path("docs"),
+    quick: Annotated[bool, typer.Option("--quick", help="Small data, to see that it works.")] = False,
+    stored: Stored = None,
+) -> None:
+    """Table 3, where the paper can be read otherwise: how data are drawn, SGD, Algorithm 1 as printed.
+
+    Example: nhsvm reproduce readings --repeats 3
+    """
+    _check(out, seed)
+    _check_repeats(repeats)
+    _check_stored(stored)
+    from nhsvm.reproduce import _readings_page
+    from nhsvm.reproduce._page import read_results
+    from nhsvm.reproduce.readings import Results, run
+
+    if stored is not None:
+        results = read_results(stored, Results.from_json)
+    else:
+        results = run(repeats, seed, quick=quick, progress=_teller())
+    _say(_readings_page.write(results, out))
 
 
 @reproduce.command(cls=Command)

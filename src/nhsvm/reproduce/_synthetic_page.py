@@ -118,8 +118,8 @@ def _fixed(results: Results) -> str:
 {gains["balanced", "HSVM"]:+.1f} and {gains["balanced", "NHSVM"]:+.1f} points from the flat SVM on the balanced set and
 {gains["unbalanced", "HSVM"]:+.1f} and {gains["unbalanced", "NHSVM"]:+.1f} on the unbalanced one. So choosing λ on
 held-out samples explains little of what differs from the paper; nor does the number of training samples (below). What
-is left may lie in how the data are drawn, which the paper does not say in full, or in its optimiser, whose gap it
-does not give.
+is left may lie in how the data are drawn, which the paper does not say in full, in its optimiser, whose gap it does not
+give, or in its Algorithm 1 as printed: [Table 3, read otherwise](readings.md) tries these.
 """
 
 
@@ -145,8 +145,9 @@ every path undo that.
 {shared["balanced"]:+.1f} on the balanced one, where the paper has +0.8 and +0.1. We solve SSVM's convex problem to a
 proved gap; the paper alternates between weights and vectors.
 [An alternation that is stopped early](../shared.md#stopping-early) is between the two on this set for the zero-one
-loss, so that it can be a part of the difference, but never above NHSVM, so that it is not all of it. The paper's ± are
-also smaller than they can be for new data sets: with {results.sets["unbalanced"].n_test:,} test samples, chance
+loss, so that it can be a part of the difference, but never above NHSVM, so that it is not all of it. Its
+Algorithm 1 as printed, which does not find the optimum, [is tried too](readings.md). The paper's ±
+are also smaller than they can be for new data sets: with {results.sets["unbalanced"].n_test:,} test samples, chance
 alone gives ± {noise:.1f}, and its ± .07 would take more than 400,000. They may be standard errors, or repeats of the
 stochastic method on one data set.
 {_fixed(results)}"""
