@@ -122,9 +122,9 @@ class Ascent(ABC):
             if not self.converged:
                 self.history.clear()
         while not self.converged and len(self.history) < self.options.max_iter:
-            self.one_pass()
-            if self.weights.grown:
+            if self.weights.grown:  # not after the pass: a certificate makes them anew in any case
                 self.rebuild()
+            self.one_pass()
             if self.certificate.gap * self.ratio <= self.options.tol:
                 self.try_certificate()
             elif self.stalled():
