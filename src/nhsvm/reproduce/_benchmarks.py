@@ -73,7 +73,8 @@ def _run(model: str, problem: Problem, effort: Effort, seed: int, note: Callable
     scoring: Any = {shown: partial(_jaccard, problem.hierarchy)} if problem.multilabel else shown
     found = tune(
         estimator, *problem.train, grid=variants(model, problem, effort), lam=effort.lambdas, scoring=scoring,
-        test_size=HELD_OUT, validation=problem.validation, refit=False, search_tol=effort.tol, random_state=seed,
+        test_size=HELD_OUT, validation=problem.validation, refit=False, search_tol=effort.tol, patience=effort.patience,
+        random_state=seed,
         progress=lambda trial, made, planned: note(f"{model} {made}/{planned} {trial.line(shown)}"),
     )  # fmt: skip
     began = process_time()

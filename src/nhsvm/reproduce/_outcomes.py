@@ -23,6 +23,8 @@ class Effort:
     max_iter, search_iter : int
         Passes over the data after which the last fit, and one of the search, ends in any case, with the gap that is
         proved by then.
+    patience : int or None
+        Scores below the best after which a path of λ ends; None goes through all.
     few : bool
         Of NHSVM, only max-min weights, and of SSVM on sets of single labels, only the zero-one loss.
     """
@@ -31,6 +33,7 @@ class Effort:
     tol: float = 1e-2
     max_iter: int = 1000
     search_iter: int = 1000
+    patience: int | None = 2
     few: bool = False
 
 
