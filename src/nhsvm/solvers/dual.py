@@ -42,7 +42,7 @@ _NEW = 32  # labels a visit may add to those of a sample
 _FEW = 8  # the same in a pass that is followed by many passes over the planes in use
 _FOCUS = 3  # passes over the samples with most of the gap, between two over all
 _CACHED = 200  # passes over the planes in use between two full passes, at most
-_PLACED = 6  # the same where places had to be found for it
+_PLACED = 3  # the same where places had to be found for it
 _LEFT = 0.2  # of the gap that the first of these met: enough
 _SCORES = 2**18  # scores (samples × columns) in one chunk of a search pass
 
@@ -137,45 +137,49 @@ class PlanesAscent(Ascent):
 
     def cached_passes(self) -> None:
         """Passes over the planes in use, until these are near their best."""
-        problem, planes = self.problem, self.state
         primal_value, dual_value = self.certificate
         gap = primal_value - dual_value
-        tolerance = 0.1 * max(self.options.tol * primal_value, 0.3 * gap) / float(problem.costs.sum())
+        tolerance = 0.1 * max(self.options.tol * primal_value, 0.3 * gap) / float(self.costs.sum())
         enough = max(0.8 * self.options.tol * primal_value, 0.25 * gap)
-        for _ in range(_CACHED):
-            samples = np.flatnonzero(planes.count > 0)
-            gaps, gain = self.cached_pass(samples, tolerance)
-            dual_value += gain
-            left = gaps.sum()
-            if left <= enough:
-                break
-            samples = samples[gaps > 0.5 * gaps.mean()]  # most of the gap is in few samples
-            for _ in range(_FOCUS):
-                gaps, gain = self.cached_pass(samples, tolerance)
-                dual_value += gain
-                if gaps.sum() <= 0.5 * left:
-                    break
-        self.certificate = Certificate(primal_value, dual_value)
+        samples = np.flatnonzero(self.state.count > 0)
+        gain = self.rounds(samples, tolerance, enough, 0.0, _CACHED)
+        self.certificate = Certificate(primal_value, dual_value + gain)
 
     def placed_passes(self) -> None:
-        """Passes over the planes in use of some samples at a time, for weights in rows; else nothing."""
+        """The same for weights in rows, some samples at a time; nothing for a table."""
         problem = self.problem
         primal_value, dual_value = self.certificate
-        total = float(problem.costs.sum())
-        order = self.rng.permutation(np.flatnonzero(self.state.count > 0))
-        for samples, places in self.weights.places(order, problem.leaves, self.state, problem.columns, self.team):
-            share = float(problem.costs[samples].sum()) / total
-            aim, met = self.options.tol * primal_value, 0.1 * (primal_value - dual_value)
-            enough = 0.0
-            for k in range(_PLACED):
-                gaps, gain = self.cached_pass(samples, 0.1 * max(aim, met) / total, places)
-                dual_value += gain
-                met = 0.1 * float(gaps.sum()) / share
-                enough = max(0.8 * aim * share, _LEFT * gaps.sum()) if k == 0 else enough
-                samples = samples[self.state.count[samples] > 0]
-                if gaps.sum() <= enough:
-                    break
+        aim, total = self.options.tol * primal_value, float(self.costs.sum())
+        samples = self.rng.permutation(np.flatnonzero(self.state.count > 0))
+        for some, places in self.weights.places(samples, problem.leaves, self.state, problem.columns, self.team):
+            tolerance = 0.1 * max(aim, 0.03 * (primal_value - dual_value)) / total
+            enough = 0.8 * aim * float(self.costs[some].sum()) / total
+            dual_value += self.rounds(some, tolerance, enough, _LEFT, _PLACED, places)
         self.certificate = Certificate(max(primal_value, dual_value), dual_value)
+
+    def rounds(
+        self, samples: np.ndarray, tolerance: float, enough: float, share: float, most: int, places: Any = None
+    ) -> float:
+        """Passes over the planes in use, ``most`` of them over all samples and some over those with most of the gap.
+
+        They end when the gap that is met is ``enough``, or this share of what was met at first. Returns the gain.
+        """
+        total = 0.0
+        for k in range(most):
+            samples = samples[self.state.count[samples] > 0]
+            gaps, gain = self.cached_pass(samples, tolerance, places)
+            total += gain
+            left = gaps.sum()
+            enough = max(enough, share * left) if k == 0 else enough
+            if left <= enough:
+                break
+            some = samples[gaps > 0.5 * gaps.mean()]  # most of the gap is in few samples
+            for _ in range(_FOCUS):
+                gaps, gain = self.cached_pass(some, tolerance, places)
+                total += gain
+                if gaps.sum() <= 0.5 * left:
+                    break
+        return total
 
     def cached_pass(self, samples: np.ndarray, tolerance: float, places: Any = None) -> tuple[FloatArray, float]:
         """Block steps over the planes in use of some samples; their gaps as met, and the gain of the dual."""
