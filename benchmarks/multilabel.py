@@ -29,6 +29,7 @@ from typing import Any
 
 import numpy as np
 from rich.console import Console
+from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.impute import SimpleImputer
@@ -152,7 +153,7 @@ class OneVsRest:
         return found
 
     def fit(self, X: Any, y: list[list[str]], *, curves: bool = True) -> OneVsRest:
-        from nhsvm.estimators._curves import fit_curves
+        from nhsvm.estimators._curve_fit import fit_curves
 
         Y = self._members(y)
         self.nodes = np.flatnonzero(Y.any(axis=0))
@@ -162,7 +163,8 @@ class OneVsRest:
                 out = np.arange(len(y)) % 3 == k
                 held.append(self._machines(X[~out], Y[~out]).decision_function(X[out]))
                 true.append(Y[out][:, self.nodes])
-            self.curves = fit_curves(np.vstack(held), np.vstack(true), np.ones(len(y)))
+            scores = np.vstack(held)
+            self.curves = fit_curves(scores, np.vstack(true), np.ones(len(y)), scores)
         self.machines = self._machines(X, Y)
         return self
 
@@ -174,7 +176,8 @@ class OneVsRest:
     def node_proba(self, X: Any) -> Any:
         found = np.zeros((X.shape[0], self.hierarchy.n_nodes))
         scores = self.machines.decision_function(X)
-        found[:, self.nodes] = 1 / (1 + np.exp(-(scores * self.curves.slope + self.curves.intercept)))
+        a, b, directions, shares = self.curves
+        found[:, self.nodes] = expit(scores * a + b + scores @ directions @ shares)
         return found
 
     def predict(self, X: Any) -> list[list[Any]]:

@@ -51,10 +51,36 @@ def test_files_keep_them(tmp_path):
     model = NHSVM(DAG, probability=True, cv=3, tol=1e-2).fit(X, y)
     model.save(tmp_path / "model")
     np.testing.assert_array_equal(load(tmp_path / "model").node_proba(X), model.node_proba(X))
-    model._curves = model._curves._make(part[:-1] for part in model._curves)
+
+
+@pytest.mark.parametrize("field", ["slope", "intercept", "directions", "shares"])
+def test_curves_that_do_not_fit_are_refused(tmp_path, field):
+    X, y, _ = data(60)
+    model = NHSVM(DAG, probability=True, cv=3, tol=1e-2).fit(X, y)
+    model._curves = model._curves._replace(**{field: getattr(model._curves, field)[:-1]})
     model.save(tmp_path / "broken")
     with pytest.raises(FileFormatError, match="curves"):
         load(tmp_path / "broken")
+
+
+def test_files_from_before_there_were_directions(monkeypatch, tmp_path):
+    X, y, _ = data(60)
+    model = NHSVM(DAG, probability=True, cv=3, tol=1e-2).fit(X, y)
+    state, arrays = model._fitted_state()
+    old = {name: array for name, array in arrays.items() if not name.startswith("curves/")}
+    old["curves"] = np.stack(model._curves[:2])
+    monkeypatch.setattr(NHSVM, "_fitted_state", lambda self: (state, old))
+    model.save(tmp_path / "model")
+    curves = model._curves
+    model._curves = curves._replace(directions=curves.directions[:, :0], shares=curves.shares[:0])
+    np.testing.assert_array_equal(load(tmp_path / "model").node_proba(X), model.node_proba(X))
+
+
+@pytest.mark.parametrize("h", [DAG, TREE], ids=["dag", "tree"])
+def test_threads_do_not_change_them(h):
+    X, y, _ = data(200)
+    one, two = (NHSVM(h, probability=True, cv=3, tol=1e-2, n_jobs=n).fit(X, y).node_proba(X) for n in (1, 2))
+    np.testing.assert_array_equal(one, two)
 
 
 def test_errors():

@@ -98,7 +98,7 @@ class Prediction(Explaining, Sets):
         """
         check_is_fitted(self)
         if self._sets is not None:
-            return self._gains(X)[0]
+            return self._gains(X).gains
         scores = self._class_scores(X)
         return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
 
@@ -151,7 +151,7 @@ class Prediction(Explaining, Sets):
         if self._sets is None:
             order = np.argsort(-self._class_scores(X), axis=1, kind="stable")
         else:
-            gains, inside = self._gains(X)
+            gains, inside, _ = self._gains(X)
             order = np.lexsort((-gains, ~inside), axis=1)
         return self.classes_[order[:, :k]]
 

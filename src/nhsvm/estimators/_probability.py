@@ -69,9 +69,9 @@ class Probability:
     def node_proba(self, X: Any) -> Floats:
         """Probabilities of the nodes of ``hierarchy_``: (n_samples, n_nodes). Needs ``probability=True``.
 
-        For one label a sample, the sum over the classes at or below. For label sets, a logistic curve for every node of
-        the most that a class at or below it adds to the best set, learned from held-out folds; no node is more probable
-        than what is above it.
+        For one label a sample, the sum over the classes at or below. For label sets, a logistic curve for every node,
+        learned from held-out folds, of the most that a class at or below it adds to the best set and of the scores of
+        all nodes; no node is more probable than what is above it.
         """
         if self._has_sets():
             self._must_have("_curves")

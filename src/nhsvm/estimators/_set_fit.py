@@ -9,7 +9,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from nhsvm.columns import column_parents, make_columns
 from nhsvm.estimators._calibration import Fold
-from nhsvm.estimators._curves import fit_curves, node_margins
+from nhsvm.estimators._curve_fit import fit_curves
+from nhsvm.estimators._curves import node_margins
 from nhsvm.estimators._held_out import hold_out_sets
 from nhsvm.estimators._label_sets import LabelSets
 from nhsvm.estimators._memory import allowed_bytes
@@ -70,4 +71,4 @@ class SetFit:
             graph = sets.hierarchy.graph
             margins = node_margins(graph, held_gains(inference, held.scores, self._all_offsets(), self.n_jobs))
             true = (held.true @ graph.leaf_matrix()).toarray() > 0
-            self._curves = fit_curves(margins, true, held.weight)
+            self._curves = fit_curves(margins, true, held.weight, held.scores)

@@ -109,6 +109,17 @@ def held_gains(inference: Inference, scores: Floats, offsets: FloatArray, n_jobs
     return gains
 
 
+class Gains(NamedTuple):
+    """What the classes add to the best label sets."""
+
+    gains: FloatArray
+    """(n_samples, n_classes)"""
+    inside: BoolArray
+    """Whether a class is part of the set, (n_samples, n_classes)."""
+    along: FloatArray
+    """Where the scores lie along the directions of the curves of probabilities; (n_samples, 0) if there are none."""
+
+
 class Collected:
     """Leaves of label sets, which come in parts and in any order."""
 
@@ -170,31 +181,41 @@ class Sets:
         sets = LabelSets(self.hierarchy_, self.classes_, self._class_leaves, *found, self._sets.form)
         return decode_sets(sets, *found)
 
-    def _gains(self, X: Any) -> tuple[FloatArray, BoolArray]:
-        """What every class adds to the best label set, and whether it is part of it: (n_samples, n_classes) both."""
+    def _gains(self, X: Any, *, exact: bool = True) -> Gains:
+        """What every class adds to the best label set."""
         from nhsvm.oracles._gains import label_gains
 
         X = self._checked(X)  # type: ignore[attr-defined]
-        inference, offsets, graph = self._inference(), self._all_offsets(), self.hierarchy_.graph
+        inference, offsets, graph = self._inference(exact=exact), self._all_offsets(), self.hierarchy_.graph
         own = graph.leaves[self._class_leaves]
-        gains = np.empty((X.shape[0], len(own)))
-        inside = np.empty(gains.shape, dtype=bool)
+        curves: Any = getattr(self, "_curves", None)
+        directions = np.zeros((len(self._columns.nodes), 0)) if curves is None else curves.directions
+        found = Gains(
+            np.empty((X.shape[0], len(own))),
+            np.empty((X.shape[0], len(own)), dtype=bool),
+            np.empty((X.shape[0], directions.shape[1])),
+        )
 
         def use(part: slice, scores: Floats) -> None:
             full, chosen = inference.best(scores, offsets)
-            gains[part] = label_gains(graph, full, chosen, self._class_leaves)
-            inside[part] = chosen[:, own]
+            found.gains[part] = label_gains(graph, full, chosen, self._class_leaves)
+            found.inside[part] = chosen[:, own]
+            found.along[part] = scores @ directions
 
         self._in_chunks(X, use, graph.n_nodes)  # type: ignore[attr-defined]
-        return gains, inside
+        return found
 
-    def _set_proba(self, X: Any) -> FloatArray:
-        """Probabilities of all nodes."""
-        graph = self.hierarchy_.graph
-        gains = self._gains(X)[0]
+    def _margins(self, gains: FloatArray) -> FloatArray:
+        """Of all nodes, from the gains of classes."""
         leaves = np.empty_like(gains)
         leaves[:, self._class_leaves] = gains
-        found: FloatArray = self._curves.probabilities(node_margins(graph, leaves), graph)  # type: ignore[attr-defined]
+        return node_margins(self.hierarchy_.graph, leaves)
+
+    def _set_proba(self, X: Any) -> FloatArray:
+        """Probabilities of all nodes, from label sets found as those that the curves were learned from."""
+        gains, _, along = self._gains(X, exact=False)
+        curves: Any = self._curves  # type: ignore[attr-defined]
+        found: FloatArray = curves.probabilities(self._margins(gains), along, self.hierarchy_.graph)
         return found
 
     def _right_sets(self, X: Any, y: Any) -> BoolArray:

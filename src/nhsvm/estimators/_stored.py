@@ -16,6 +16,7 @@ from nhsvm.packed import PRECISIONS, Packed, pack
 from nhsvm.rows import StoredRows
 
 _ROWS = "rows/"  # before the names of arrays of weights that are no table
+_CURVES = "curves/"  # before those of curves of probabilities
 
 
 class Stored:
@@ -64,7 +65,7 @@ class Stored:
         if hasattr(self, "offsets_"):
             arrays["offsets"] = self.offsets_
         if hasattr(self, "_curves"):
-            arrays["curves"] = np.stack(self._curves)
+            arrays |= {_CURVES + name: array for name, array in self._curves._asdict().items()}
         return state, arrays
 
     def _restore(self: Any, state: dict[str, Any], arrays: dict[str, Any]) -> None:
@@ -84,10 +85,6 @@ class Stored:
             fits = self.offsets_.shape == (self.hierarchy_.n_nodes,) and self.offsets_.dtype == np.float64
             if self._sets is None or not fits:
                 raise ValueError("the offsets of nodes do not fit the model")
-        if "curves" in arrays:
-            self._curves = Curves(*arrays["curves"])
-            if self._sets is None or arrays["curves"].shape != (2, self.hierarchy_.n_nodes):
-                raise ValueError("the curves of probabilities do not fit the model")
         if self.node_weights_.shape != (self.hierarchy_.n_nodes,):
             raise ValueError("the weights of nodes do not fit the hierarchy")
         columns = make_columns(self.hierarchy_.graph, self.node_weights_)
@@ -99,7 +96,25 @@ class Stored:
         shape = (self.n_features_in_ + 1, columns.n_columns)
         if self._values.shape != (shape if self._by_feature else shape[::-1]):
             raise ValueError(f"weights of shape {self._values.shape} do not fit {shape}")
+        curves = _curves(arrays, self.hierarchy_.n_nodes, columns.n_columns)
+        if curves is not None:
+            if self._sets is None:
+                raise ValueError("curves of probabilities, but no label sets")
+            self._curves = curves
         self._planes = self._stream = self._fitted_truth = self._fitted_costs = None
+
+
+def _curves(arrays: dict[str, Any], n_nodes: int, n_columns: int) -> Curves | None:
+    """Those of a file, if it has some; before there were directions, slopes and intercepts were all."""
+    if "curves" in arrays:
+        slope, intercept = arrays["curves"]
+        found = Curves(slope, intercept, np.zeros((n_columns, 0)), np.zeros((0, n_nodes)))
+    elif any(name.startswith(_CURVES) for name in arrays):
+        found = Curves(**{name: arrays[_CURVES + name] for name in Curves._fields})
+    else:
+        return None
+    found.check(n_nodes, n_columns)
+    return found
 
 
 def _weights(arrays: dict[str, Any], by_feature: bool) -> Any:

@@ -10,7 +10,6 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from nhsvm.errors import DataError
-from nhsvm.estimators._curves import node_margins
 from nhsvm.hierarchy.graph import BoolArray, FloatArray, IntArray
 from nhsvm.metrics._pair import closures
 from nhsvm.report._model import Parts, chunks, rows
@@ -105,15 +104,13 @@ def _sets(parts: Parts, X: Any, truth: Truth, n_bins: int) -> Answers:
     sizes: list[Counts] = [np.zeros(1, dtype=np.int64)]
     found: list[IntArray] = []
     for part, some in chunks(X, n, max(1, _NUMBERS // n_nodes)):
-        gains, inside = model._gains(some)
+        gains, inside, along = model._gains(some)
         sizes.append(inside.sum(axis=1))
         found.append(truth.class_nodes[np.nonzero(inside)[1]])
         margin[part] = _set_margins(gains, inside, truth.true[part][:, truth.class_nodes].toarray())
-        leaves = np.empty_like(gains)
-        leaves[:, model._class_leaves] = gains
-        scores = node_margins(graph, leaves)
+        scores = model._margins(gains)
         if bins is not None:
-            scores = model._curves.probabilities(scores, graph)
+            scores = model._curves.probabilities(scores, along, graph)
             bins.add(scores[:, own][:, counted].ravel(), true_all[part].toarray()[:, counted].ravel())
         if kept is not None:
             kept[part] = scores[:, own]
