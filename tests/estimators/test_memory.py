@@ -9,6 +9,7 @@ from nhsvm.errors import MemoryLimitError, NHSVMError, OptionError
 from nhsvm.estimators import _memory
 from nhsvm.plots import plot_weights
 from nhsvm.solvers import _memory as solver_memory
+from nhsvm.solvers import _places as solver_places
 
 H = Hierarchy.from_edges([(f"top{k % 3}", f"leaf{k:02d}") for k in range(12)])
 
@@ -126,6 +127,9 @@ def test_estimate(monkeypatch):
     assert found.limit == 5_000
     assert not found.fits
     assert "rows; a table would take" in str(found)
+    sets = estimate_memory(X, SETS, H, model=NHSVM(H, memory_limit=5_000))
+    assert sets.weights == found.weights
+    assert sets.dual < found.dual <= sets.dual + solver_places.PLACES
     assert "does not fit" in str(found)
     dense = estimate_memory(X.toarray(), SETS, H, model=FlatSVM(H))
     assert dense.weights == dense.table == 401 * 12 * 4

@@ -114,7 +114,7 @@ def test_parts_of_the_samples(monkeypatch):
     monkeypatch.setattr(_rows, "_SHARE", 2.0)
     case, planes, (rows, _) = ready(1, n=300, n_nodes=60, d=40)
     samples = np.random.default_rng(0).permutation(np.flatnonzero(planes.count > 0))
-    monkeypatch.setattr(_places, "_BYTES", 2_000)
+    monkeypatch.setattr(_places, "PLACES", 2_000)
     with Team(2) as team:
         parts = list(find_places(rows, samples, case.problem.leaves, planes, case.problem.columns, team))
         assert not list(find_places(rows, samples[:0], case.problem.leaves, planes, case.problem.columns, team))
@@ -129,7 +129,7 @@ def test_fits_by_such_passes(room, monkeypatch):
     """As good as with a table, with fewer looks at all labels; the same to the last bit for any number of threads."""
     case = make_case(1, n=300, n_nodes=60, d=40, C=5.0)
     table = case.solve(tol=1e-6)
-    monkeypatch.setattr(_places, "_BYTES", room)
+    monkeypatch.setattr(_places, "PLACES", room)
     monkeypatch.setattr(_memory, "TABLE", 0)
     monkeypatch.setattr(_rows, "_SHARE", 0.9)
     found = [case.with_(memory=ENOUGH).solve(tol=1e-6, n_threads=threads) for threads in (1, 3)]

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from nhsvm.columns import make_columns
+from nhsvm.columns import Columns, make_columns
 from nhsvm.estimators._data import checked, same_length
 from nhsvm.estimators._memory import allowed_bytes
+from nhsvm.estimators._targets import Targets
 from nhsvm.hierarchy import Hierarchy
 from nhsvm.weights import node_weights
 
@@ -33,7 +34,7 @@ class MemoryEstimate:
     weights : int
         Weights as they will be kept: the table, or rows as long as they need to be.
     dual : int
-        Dual variables.
+        Dual variables; with weights in rows, also where samples with one label find those that they need.
     limit : int
         What weights may take.
     """
@@ -95,6 +96,7 @@ def estimate_memory(X: Any, y: Any, hierarchy: Hierarchy | None = None, *, model
     """
     from nhsvm.estimators.nhsvm import NHSVM
     from nhsvm.solvers._memory import TABLE, table_bytes
+    from nhsvm.solvers._places import PLACES
 
     model = NHSVM(hierarchy) if model is None else model
     targets = model._encoded(y)
@@ -105,20 +107,30 @@ def estimate_memory(X: Any, y: Any, hierarchy: Hierarchy | None = None, *, model
     dtype = np.dtype(model._precision(X)[1])
     table = table_bytes(X.shape[1], columns.n_columns, dtype)
     limit = allowed_bytes(model.memory_limit)
-    weights = table
+    weights, dual = table, _ROOM * _LABELS * _PLANE * X.shape[0]
     if sp.issparse(X) and table > min(TABLE, limit):
         weights = _rows_bytes(X, columns, dtype)
+        if isinstance(targets, Targets):
+            dual += min(PLACES, int(X.nnz * _touched(columns)) * _index_bytes(columns))
     samples = sum(part.nbytes for part in (X.data, X.indices, X.indptr)) if sp.issparse(X) else X.nbytes
-    return MemoryEstimate(int(samples), table, weights, _ROOM * _LABELS * _PLANE * X.shape[0], limit)
+    return MemoryEstimate(int(samples), table, weights, dual, limit)
 
 
-def _rows_bytes(X: Any, columns: Any, dtype: np.dtype[Any]) -> int:
+def _touched(columns: Columns) -> float:
+    """Columns on the paths of a sample's labels."""
+    return _LABELS * float(columns.paths.sizes().mean())
+
+
+def _index_bytes(columns: Columns) -> int:
+    return 2 if columns.n_columns <= 2**16 else 4
+
+
+def _rows_bytes(X: Any, columns: Columns, dtype: np.dtype[Any]) -> int:
     """Bytes of weights in rows: a feature that many samples hold meets most nodes, a rare one few."""
     held = np.bincount(X.indices, minlength=X.shape[1]).astype(np.float64)
-    touched = _LABELS * float(columns.paths.sizes().mean())  # columns, by one sample
     n = columns.n_columns
-    entries = n * -np.expm1(-held * touched / n)
-    short = entries * ((2 if n <= 2**16 else 4) + dtype.itemsize) * _SLACK
+    entries = n * -np.expm1(-held * _touched(columns) / n)
+    short = entries * (_index_bytes(columns) + dtype.itemsize) * _SLACK
     return int(np.where(entries > 0.2 * n, n * dtype.itemsize, short).sum())
 
 

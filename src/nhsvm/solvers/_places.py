@@ -21,7 +21,7 @@ from nhsvm.solvers._row_changes import place_kernel
 from nhsvm.solvers._row_rebuild import first_entries
 from nhsvm.solvers._threads import Team
 
-_BYTES = 2**28  # of places at a time
+PLACES = 2**28  # bytes of places at a time
 
 
 class Places(NamedTuple):
@@ -59,7 +59,7 @@ def find_places(
     used[samples] = True
     begin = _begins(weights, _columns_of(used, leaves, planes, columns)[0])
     need = np.cumsum(np.diff(begin)[samples]) * rows.index.itemsize
-    which = need // _BYTES  # at most one sample more than there is room for
+    which = need // PLACES  # at most one sample more than there is room for
     for part in np.split(samples, np.flatnonzero(np.diff(which)) + 1) if len(samples) else ():
         used[:] = False
         used[part] = True
