@@ -24,6 +24,7 @@ from nhsvm.datasets import Dataset, read_hmc_arff, read_jsonl
 
 YEAST = tuple(f"{name}_{kind}" for kind in ("FUN", "GO") for name in ("cellcycle", "derisi", "eisen"))
 SETS = (*YEAST, "Enron_corr", "reuters21578")
+TEXTS = ("reuters21578",)
 MAPS = ("linear", "rbf", "laplacian", "unit")
 COMPONENTS = 2000
 
@@ -44,7 +45,7 @@ class Problem:
 
 def load(name: str, folder: Path, maps: list[str]) -> Problem:
     """A set with the features of some maps; texts have linear ones only."""
-    if name == "reuters21578":
+    if name in TEXTS:
         return _texts(name, folder)
     parts = _arff(name, folder / "hmc")
     hierarchy = parts[0].hierarchy

@@ -77,11 +77,11 @@ def small(model: Any, problem: Problem, jobs: int) -> list[dict[str, Any]]:
             found.append({"model": what, "file_mb": size, "load_ms": spent, "accuracy": right, **said})
             print(found[-1], flush=True)
 
-        row("float32", model)
+        row("as learned", model)
         for precision in ("float16", "int8"):
             row(precision, model, precision)
         for beam in (1, 3, 10):
-            row(f"float32, beam {beam}", model, beam=beam)
+            row(f"beam {beam}", model, beam=beam)
         for share in (0.5, 0.8):
             row(f"{share:.0%} pruned, int8", nhsvm.prune(model, share=share).model, "int8")
     return found
@@ -152,7 +152,10 @@ def main() -> None:
     parser.add_argument("--leaf-offset", type=float, default=0.0, help="of label sets")
     parser.add_argument("--small", action="store_true", help="also with fewer bytes and with a beam; single labels")
     parser.add_argument("--seed", type=int, default=0)
-    print(json.dumps(run(parser.parse_args()), indent=1))
+    options = parser.parse_args()
+    if options.small and SHAPES[options.shape].labels > 1:
+        parser.error(f"--small is for one label a document, which {options.shape} does not have")
+    print(json.dumps(run(options), indent=1))
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 
 from nhsvm.estimators import _curve_fit
+from nhsvm.estimators._along import along_directions
 from nhsvm.estimators._curve_fit import _PRIOR, fit_curves
 from nhsvm.estimators._curves import Curves, node_margins
 from strategies import dags
@@ -104,3 +105,15 @@ def test_nothing_is_more_probable_than_what_is_above(h, seed):
     parent, child = graph.edges()
     assert (found[:, child] <= found[:, parent]).all()
     assert ((found > 0) & (found < 1)).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_row_does_not_depend_on_those_beside_it(dtype):
+    """Chunks of samples are cut by the number of threads."""
+    rng = np.random.default_rng(0)
+    scores, directions = rng.normal(size=(200, 500)).astype(dtype), rng.normal(size=(500, 32))
+    together = along_directions(scores, directions)
+    np.testing.assert_allclose(together, scores.astype(np.float64) @ directions, rtol=1e-9, atol=1e-9)
+    for step in (1, 16, 17):
+        parts = [along_directions(scores[lo : lo + step], directions) for lo in range(0, 200, step)]
+        np.testing.assert_array_equal(np.concatenate(parts), together)

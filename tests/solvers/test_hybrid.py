@@ -7,12 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nhsvm.errors import MemoryLimitError
-from nhsvm.solvers import prepare
+from nhsvm.solvers import _hybrid, _memory, _rows, prepare
 from nhsvm.solvers._hybrid import HybridWeights
 from nhsvm.solvers._memory import make_table, make_weights, table_bytes
 from nhsvm.solvers._sparse import SparseWeights
 from nhsvm.solvers._threads import Team
 from nhsvm.solvers._updates import Updates
+from solvers.problems import make_case
 
 ENOUGH = 2**24
 seeds = st.integers(0, 2**32)
@@ -218,3 +219,33 @@ def test_the_kind_of_weights():
     wide = make_weights(X, 70_000, 1.0, np.float32, 10**6)
     assert wide.rows.index.dtype == np.uint32
     assert wide.double().dtype == np.float64
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_rows_are_made_anew_at_the_same_time_for_any_number_of_threads(seed, monkeypatch):
+    """Which rooms are used again depends on whose they are, but not when rows have grown too much."""
+    monkeypatch.setattr(_memory, "TABLE", 0)
+    monkeypatch.setattr(_rows, "_SHARE", 2.0)
+    monkeypatch.setattr(_hybrid, "_SMALL", 10_000)
+    case = make_case(seed, n=300, n_nodes=200, d=60, C=5.0).with_(memory=ENOUGH)
+    made = []
+    original = HybridWeights.rebuild
+    monkeypatch.setattr(HybridWeights, "rebuild", lambda self, *args: (made.append(1), original(self, *args))[1])
+    found = []
+    for threads in (1, 2, 4):
+        made.clear()
+        solution = case.solve(tol=1e-6, max_iter=8, n_threads=threads)
+        found.append((len(made), solution.certificate, [r["dual"] for r in solution.history]))
+    assert found[0][0] > 1  # not by the certificate at the end alone
+    assert found[0] == found[1] == found[2]
+
+
+def test_many_threads_need_no_more_room():
+    """A thread has its part of the pool, and must have its part of the rows."""
+    case = make_case(0, n=300, n_nodes=200, d=60, C=5.0)
+    for threads in (1, 4):
+        weights = HybridWeights(case.problem.X, case.problem.columns.n_columns, 1.0, np.float64, 2**19)
+        planes = case.solve(tol=1e-2).planes
+        with Team(threads) as team:
+            weights.rebuild(planes.coefficients(case.problem.leaves, case.problem.columns), team)
+        assert not weights.overfull

@@ -9,6 +9,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from nhsvm.columns import Columns
+from nhsvm.estimators._along import along_directions
 from nhsvm.estimators._curves import node_margins
 from nhsvm.estimators._data import same_length
 from nhsvm.estimators._label_sets import FORMS, LabelSets, decode_sets, matrix_of
@@ -200,7 +201,7 @@ class Sets:
             full, chosen = inference.best(scores, offsets)
             found.gains[part] = label_gains(graph, full, chosen, self._class_leaves)
             found.inside[part] = chosen[:, own]
-            found.along[part] = scores @ directions
+            found.along[part] = along_directions(scores, directions)
 
         self._in_chunks(X, use, graph.n_nodes)  # type: ignore[attr-defined]
         return found

@@ -110,7 +110,9 @@ def _sets(parts: Parts, X: Any, truth: Truth, n_bins: int) -> Answers:
         margin[part] = _set_margins(gains, inside, truth.true[part][:, truth.class_nodes].toarray())
         scores = model._margins(gains)
         if bins is not None:
-            scores = model._curves.probabilities(scores, along, graph)
+            if not graph.is_tree:  # probabilities of label sets on a DAG are those of sets without a proof
+                gains, _, along = model._gains(some, exact=False)
+            scores = model._curves.probabilities(model._margins(gains), along, graph)
             bins.add(scores[:, own][:, counted].ravel(), true_all[part].toarray()[:, counted].ravel())
         if kept is not None:
             kept[part] = scores[:, own]

@@ -48,7 +48,8 @@ def protocol(results: Results) -> str:
 - NHSVM: power weights with ρ = 2, the same with directional constraints, and max-min weights; for one label a sample,
   each as Eq. 10 and Eq. 13; on DAGs with T = 1.5. SSVM: zero-one and Hamming loss for one label. HSVM: Hamming loss.
   FlatSVM: Crammer–Singer. For label sets the loss is the Hamming distance over leaves. C = 1/(2λ), along a path from
-  large λ to small, which ends when the score has clearly fallen twice ([choosing parameters](../selection.md)).
+  large λ to small, which ends when the score has clearly fallen twice ([choosing parameters](../selection.md)), but
+  for sets of which all λ are tried.
 - Counts of words and terms get BM25 weights, as in the paper, from the training samples, and length one; other numbers
   are standardised and divided by the square root of their number, missing ones are means. BM25 is not always best:
   compare [accuracy](accuracy.md), which has log-tf·idf.
@@ -60,7 +61,8 @@ def _yeast(results: Results) -> str:
 
 
 def _go(results: Results) -> str:
-    return f"\n{_DAG}" if any(name.endswith("_go") for name in results.sets) else ""
+    whole = any(name.endswith("_go") and result.effort.patience is None for name, result in results.sets.items())
+    return f"\n{_DAG}" if whole else ""
 
 
 def _efforts(results: Results) -> str:

@@ -115,8 +115,8 @@ def _shared(results: Results) -> str:
     return f"""**SSVM.** In this order: 15 vectors, 7 hyperplanes, 40 % a cut, random offsets. The joint optimum is
 {said["SSVM"]} points from NHSVM. Algorithm 1 as printed, read as √α, has {said[LEARNED]}, and by SGD {sgd}; read as α
 it has {said[LITERAL]} (paper: {given[0]:+.1f} on the balanced, {given[1]:+.1f} on the unbalanced set). The printed
-algorithm does not lower the objective: every node takes at least half of what is left for its subtree, whatever the
-vectors, so that weights never grow on the way down. So it is with power weights; the optimum's may grow."""
+algorithm is not one that lowers the objective: every node takes at least half of what is left for its subtree,
+whatever the vectors, so that weights never grow on the way down. So it is with power weights; the optimum's can."""
 
 
 def _remains(results: Results) -> str:

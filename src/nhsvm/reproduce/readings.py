@@ -106,7 +106,11 @@ class Results:
                 (Reading(**r["reading"]), str(r["solver"])): {c: _numbers(r[c]) for c in columns(r["solver"])}
                 for r in read["readings"]
             }
-            return cls(int(read["seed"]), int(read["repeats"]), bool(read["quick"]), found)
+            results = cls(int(read["seed"]), int(read["repeats"]), bool(read["quick"]), found)
+            wanted = {(reading, solver) for reading, _ in plan(2, quick=results.quick) for solver in SOLVERS}
+            if set(found) != wanted:
+                raise ValueError("its readings are not those of this version")
+            return results
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise DataError(f"this is no file of results of reproduce readings: {error}") from error
 

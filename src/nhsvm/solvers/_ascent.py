@@ -79,6 +79,11 @@ class Ascent(ABC):
         self.certificate = Certificate(float(costs.sum()), 0.0)
 
     @property
+    def seconds(self) -> float:
+        """Since the run began."""
+        return perf_counter() - self.began
+
+    @property
     def converged(self) -> bool:
         return self.certified and self.certificate.gap <= self.options.tol
 
@@ -125,6 +130,7 @@ class Ascent(ABC):
             if self.weights.grown:  # not after the pass: a certificate makes them anew in any case
                 self.rebuild()
             self.one_pass()
+            self.history[-1]["seconds"] = self.seconds  # with passes that came after the estimate
             if self.certificate.gap * self.ratio <= self.options.tol:
                 self.try_certificate()
             elif self.stalled():
@@ -203,7 +209,8 @@ class Ascent(ABC):
         self.certified = True
         if not self.history:  # the dual variables that were given are good enough as they are
             self.record(wrong)
-        self.history[-1].update(self.values(), training_error=wrong / max(1, len(self.costs)), certified=True)
+        errors = wrong / max(1, len(self.costs))
+        self.history[-1].update(self.values(), seconds=self.seconds, training_error=errors, certified=True)
 
     def values(self) -> Record:
         return {"primal": self.certificate.primal, "dual": self.certificate.dual, "gap": self.certificate.gap}
@@ -212,7 +219,7 @@ class Ascent(ABC):
         self.history.append(
             {
                 "iteration": len(self.history) + 1,
-                "seconds": perf_counter() - self.began,
+                "seconds": self.seconds,
                 **self.values(),
                 "training_error": wrong / max(1, len(self.costs)),
                 "planes": self.state.n_planes,

@@ -24,7 +24,9 @@ from nhsvm.solvers._threads import Team
 from nhsvm.solvers._updates import Scorer, Updates
 
 _ENTRIES = 2**20  # of the samples, in one block of features whose rows are made anew
-_GROWTH = 1.3  # rows that take this much more than when they were last made anew are made anew
+_GROWTH = 1.3  # rows that have this much more room than when they were last made anew are made anew
+_SMALL = 2**26  # bytes of rows that are left as they are
+_BLOCKS = 64  # of features, at least, so that every thread has some
 
 
 class HybridWeights:
@@ -164,7 +166,7 @@ class HybridWeights:
 
         team.split(team.size, work)
         self.rows.settle()
-        self._compact = self.rows.used
+        self._compact = self.rows.roomy
         if not enough.all() or self.overfull:
             raise self.rows.exhausted()
         constant = self.bias * np.bincount(updates.columns, updates.values, minlength=self.n_columns)
@@ -180,7 +182,8 @@ class HybridWeights:
     def blocks(self) -> npt.NDArray[np.int64]:
         """Ranges of features with about as many entries of the samples each."""
         total = int(self.begin[-1])
-        aims = np.arange(1, -(-total // _ENTRIES)) * _ENTRIES
+        size = min(_ENTRIES, total // _BLOCKS + 1)
+        aims = np.arange(1, -(-total // size)) * size
         cuts = np.searchsorted(self.begin, aims)
         return np.unique(np.concatenate([[0], cuts, [self.n_features]]))
 
@@ -215,8 +218,11 @@ class HybridWeights:
 
     @property
     def grown(self) -> bool:
-        """Whether rows take much more than they need: gaps, and weights that are zero again."""
-        return self.rows.used > max(_GROWTH * self._compact, 0.02 * self.limit)
+        """Whether rows take much more than they need: gaps, and weights that are zero again.
+
+        By what rows have room for, not by what of the pool is used, which depends on the number of threads.
+        """
+        return self.rows.roomy > max(_GROWTH * self._compact, _SMALL)
 
     @property
     def overfull(self) -> bool:

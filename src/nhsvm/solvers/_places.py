@@ -1,7 +1,8 @@
 """Where samples find their weights in rows of any length, so that passes over the planes in use need not look for them.
 
-A sample reads and changes one weight for every feature it holds and every column on which its labels differ. All of
-these are in the rows already, since its dual variables put them there. The places are found once, feature by feature,
+A sample reads and changes one weight for every feature it holds and every column on which its labels differ. These
+are in the rows already, since its dual variables put them there, but for sums that cancelled, which are put there
+again as zeros. The places are found once, feature by feature,
 and serve many passes. Only the place within a short row is kept, in two bytes mostly; a full row needs none.
 """
 
@@ -35,10 +36,6 @@ class Places(NamedTuple):
     column: npt.NDArray[Any]
     begin: PtrArray
     offset: npt.NDArray[Any]
-
-    @property
-    def nbytes(self) -> int:
-        return sum(int(part.nbytes) for part in self)
 
 
 def find_places(

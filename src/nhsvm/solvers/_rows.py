@@ -126,6 +126,11 @@ class Rows:
         return entries * int(self.entry_bytes) + self.n_full * int(self.full_bytes)
 
     @property
+    def roomy(self) -> int:
+        """Bytes that rows have room for, gaps between them not counted; the same for any number of threads."""
+        return int(self.room.sum(dtype=np.int64)) * int(self.entry_bytes) + self.n_full * int(self.full_bytes)
+
+    @property
     def n_full(self) -> int:
         return int((self.size == FULL).sum())
 

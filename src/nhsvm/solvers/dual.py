@@ -116,7 +116,7 @@ class PlanesAscent(Ascent):
                 self.cached_passes()
         else:
             self.batch_pass()
-            if self.certificate.gap > self.options.tol:
+            if self.weights.placed and self.certificate.gap > self.options.tol:
                 self.placed_passes()
 
     def search_pass(self) -> None:
@@ -146,7 +146,7 @@ class PlanesAscent(Ascent):
         self.certificate = Certificate(primal_value, dual_value + gain)
 
     def placed_passes(self) -> None:
-        """The same for weights in rows, some samples at a time; nothing for a table."""
+        """The same for weights in rows, some samples at a time."""
         problem = self.problem
         primal_value, dual_value = self.certificate
         aim, total = self.options.tol * primal_value, float(self.costs.sum())
