@@ -20,7 +20,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from multilabel import YEAST, load
+from multilabel_data import YEAST, load
 from nhsvm import HSVM
 from nhsvm.estimators._label_sets import encode_sets
 from nhsvm.objective import dual, penalty
@@ -97,8 +97,8 @@ def main() -> None:
         parser.error("--data DIR is needed, or NHSVM_DATA")
     console = Console(width=120)
     for name in options.sets:
-        found = load(name, Path(options.data), kernel=False)
-        X, y = found.parts[2]
+        found = load(name, Path(options.data))
+        X, y = found.linear[2]
         X = np.asarray(X, np.float32)
         sets = encode_sets(y, found.hierarchy)
         problem, _ = HSVM(found.hierarchy, C=options.C)._set_problem(X, sets, np.ones(len(y)))

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 import data
-import multilabel
+import multilabel_data
 from nhsvm import HRSVM, HSVM, Hierarchy
 from nhsvm.metrics import example_jaccard, f1, hierarchical_f1
 
@@ -55,8 +55,8 @@ class Task:
 
 def load(name: str, folder: Path) -> Task:
     if name in SETS:
-        found = multilabel.load(name, folder, kernel=False)
-        return Task(found.hierarchy, *found.parts)
+        found = multilabel_data.load(name, folder)
+        return Task(found.hierarchy, *found.linear)
     one = data.load(name, folder)
     parts = [(one.X_train[some], one.y_train[some]) for some in data.stratified_split(one.y_train, 0.2, 0)]
     return Task(one.hierarchy, *parts, (one.X_train, one.y_train), (one.X_test, one.y_test))

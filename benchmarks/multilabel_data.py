@@ -8,6 +8,7 @@ cosine between two rows. Texts become tf-idf rows. What is learned here, no labe
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -42,8 +43,13 @@ class Problem:
         """(one X for every map, y)."""
         return [made[number] for made in self.features.values()], self.labels[number]
 
+    @property
+    def linear(self) -> list[tuple[Any, list[list[str]]]]:
+        """(X, y) of all parts."""
+        return list(zip(self.features["linear"], self.labels, strict=True))
 
-def load(name: str, folder: Path, maps: list[str]) -> Problem:
+
+def load(name: str, folder: Path, maps: Sequence[str] = ("linear",)) -> Problem:
     """A set with the features of some maps; texts have linear ones only."""
     if name in TEXTS:
         return _texts(name, folder)
