@@ -9,7 +9,6 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from nhsvm.columns import Columns
-from nhsvm.estimators._along import along_directions
 from nhsvm.estimators._curves import node_margins
 from nhsvm.estimators._data import same_length
 from nhsvm.estimators._label_sets import FORMS, LabelSets, decode_sets, matrix_of
@@ -184,6 +183,7 @@ class Sets:
 
     def _gains(self, X: Any, *, exact: bool = True) -> Gains:
         """What every class adds to the best label set."""
+        from nhsvm.estimators._along import along_directions
         from nhsvm.oracles._gains import label_gains
 
         X = self._checked(X)  # type: ignore[attr-defined]
