@@ -13,6 +13,7 @@ from nhsvm.solvers._memory import make_table, make_weights, table_bytes
 from nhsvm.solvers._sparse import SparseWeights
 from nhsvm.solvers._threads import Team
 from nhsvm.solvers._updates import Updates
+from nhsvm.solvers.dual import PlanesAscent
 from solvers.problems import make_case
 
 ENOUGH = 2**24
@@ -221,31 +222,47 @@ def test_the_kind_of_weights():
     assert wide.double().dtype == np.float64
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_rows_are_made_anew_at_the_same_time_for_any_number_of_threads(seed, monkeypatch):
-    """Which rooms are used again depends on whose they are, but not when rows have grown too much."""
+@pytest.fixture
+def in_rows(monkeypatch):
+    """Weights in rows, all of them short."""
     monkeypatch.setattr(_memory, "TABLE", 0)
     monkeypatch.setattr(_rows, "_SHARE", 2.0)
-    monkeypatch.setattr(_hybrid, "_SMALL", 10_000)
-    case = make_case(seed, n=300, n_nodes=200, d=60, C=5.0).with_(memory=ENOUGH)
+
+
+def test_rows_are_made_anew_at_the_same_time_for_any_number_of_threads(in_rows, monkeypatch):
+    """Which rooms are used again depends on whose they are; when rows are made anew must not."""
+    case = make_case(0, n=300, n_nodes=200, d=60, C=5.0).with_(memory=ENOUGH)
+    monkeypatch.setattr(_hybrid, "_SMALL", ENOUGH)
+    used = []
+    certify = PlanesAscent.certify
+    monkeypatch.setattr(PlanesAscent, "certify", lambda self: (used.append(self.weights.rows.used), certify(self)))
+    for threads in (1, 2):
+        case.solve(max_iter=1, n_threads=threads)
+    assert used[0] != used[1]  # else the next lines show nothing
+    monkeypatch.setattr(_hybrid, "_SMALL", min(used))
     made = []
     original = HybridWeights.rebuild
     monkeypatch.setattr(HybridWeights, "rebuild", lambda self, *args: (made.append(1), original(self, *args))[1])
     found = []
     for threads in (1, 2, 4):
         made.clear()
-        solution = case.solve(tol=1e-6, max_iter=8, n_threads=threads)
+        solution = case.solve(tol=1e-6, max_iter=6, n_threads=threads)
         found.append((len(made), solution.certificate, [r["dual"] for r in solution.history]))
-    assert found[0][0] > 1  # not by the certificate at the end alone
     assert found[0] == found[1] == found[2]
 
 
-def test_many_threads_need_no_more_room():
+def test_many_threads_need_no_more_room(in_rows):
     """A thread has its part of the pool, and must have its part of the rows."""
     case = make_case(0, n=300, n_nodes=200, d=60, C=5.0)
-    for threads in (1, 4):
-        weights = HybridWeights(case.problem.X, case.problem.columns.n_columns, 1.0, np.float64, 2**19)
-        planes = case.solve(tol=1e-2).planes
+    p = case.problem
+    updates = case.solve(tol=1e-2).planes.coefficients(p.leaves, p.columns)
+
+    def made(limit, threads):
+        weights = HybridWeights(p.X, p.columns.n_columns, 1.0, np.float64, limit)
         with Team(threads) as team:
-            weights.rebuild(planes.coefficients(case.problem.leaves, case.problem.columns), team)
-        assert not weights.overfull
+            weights.rebuild(updates, team)
+        return weights
+
+    need = made(ENOUGH, 1).rows.roomy
+    for threads in (1, 2, 4):
+        assert not made(int(1.3 * need), threads).overfull
