@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nhsvm import Hierarchy
 from nhsvm.oracles import ORACLES
 from nhsvm.oracles._dag_batch import BatchLooks
 from nhsvm.oracles._dag_looks import begun, reduced
@@ -35,6 +36,15 @@ def make_core(h, seed, kind="noise"):
     core = looks.first(0)
     core.share[:] = rng.normal(size=len(core.share)) * rng.integers(2)
     return core, looks.looks.work.samples["big"][0], r
+
+
+def loaded(h, r):
+    """Room with one sample that is ready for its first look, and a copy of its core."""
+    looks = BatchLooks(make_plan(h.graph, False), False)
+    looks.load(r, np.abs(r).sum(axis=1), 0, 0.0, (np.empty(0, np.int64), *make_memory(0, 1, 1)))
+    core = looks.first(0)
+    arrays = {"reward": core.reward.copy(), "cover": core.cover.copy(), "state": core.state.copy()}
+    return looks, replace(core, **arrays, share=np.zeros(len(core.share)))
 
 
 def small(core, most=99, limit=10**6):
@@ -77,6 +87,41 @@ def test_a_smaller_core_has_the_same_optimum(kind, h, seed):
     on, _ = small(smaller)
     assert dag_core.worth(core, smaller.back((on == ON).astype(np.uint8))) == pytest.approx(best, abs=1e-9 * big)
     assert (fate[core.state == ON] != OFF).all()
+
+
+@pytest.mark.parametrize("kind", ["noise", "ties", "cover", "planted"])
+@given(dags(40), seeds, st.floats(-1.0, 1.0))
+def test_what_is_pruned_no_best_set_has_and_what_is_put_in_every_one_does(kind, h, seed, more):
+    if not 1 < len(make_plan(h.graph, False).node) <= 12:
+        return
+    looks, core = loaded(h, random_rewards(h.graph, kind, seed, 1) + more)
+    if not looks.looks.prune():
+        return
+    work, best = looks.looks.work, dag_core.best(core)
+    smaller = looks.looks.core(0, core)
+    settled = np.where(work.trace.done[0] == 1, ON, OFF)
+    settled[smaller.way.node] = work.fate[0, : smaller.size]
+    assert dag_core.best(smaller) == pytest.approx(best, abs=1e-9 * work.samples["big"][0])
+    assert not any(smaller.state[smaller.links.child] == ON)
+    assert np.array_equal(core.links.parent[work.edge[0, : len(smaller.share)]], smaller.way.node[smaller.links.parent])
+    for i in np.flatnonzero((settled != FREE) & (core.state == FREE)):
+        against = core.state.copy()
+        against[i] = OFF if settled[i] == ON else ON
+        assert dag_core.best(core, against) < best
+
+
+def test_most_of_a_large_graph_is_pruned():
+    """A few leaves are worth something: all but what is near them goes, and nothing of the best set does."""
+    rng = np.random.default_rng(0)
+    edges = [(f"n{rng.integers(c)}", f"n{c}") for c in range(1, 600)]
+    edges += [(f"n{rng.integers(c)}", f"n{c}") for c in rng.integers(1, 600, 200)]
+    h = Hierarchy.from_edges(list(dict.fromkeys(edges)))
+    r = np.full((1, h.n_nodes), -1.0)
+    r[0, h.graph.leaf_ancestors.row(5)] = 2.0
+    looks, core = loaded(h, r)
+    assert looks.looks.prune() == 1
+    assert looks.looks.work.lines["size"][0] < 0.2 * core.size
+    assert np.array_equal(answer(ORACLES["dag_multilabel"](h.graph), r)[0][0], r[0] > 0)
 
 
 @pytest.mark.parametrize("kind", ["noise", "ties", "cover", "planted"])

@@ -55,7 +55,7 @@ class BatchLooks:
         if len(plan.node) == 1:  # a tree: all is folded
             w.best[:] = 1
         else:
-            self.looks.run()
+            self.looks.run(self.looks.prune())
             for s in range(k):
                 gap[s] = self._gap(s, exact, branches)
         unfold_kernel(
@@ -82,10 +82,17 @@ class BatchLooks:
             return np.maximum(w.nodes.reward[: 2 * k : 2, 0] + w.nodes.cover[: 2 * k : 2, 0] - value, 0.0)
         mine = w.samples[:k]
         mine["value"], mine["rounds"], mine["rise"] = value, sweeps, RISE[1]
+        if self.looks.prune():
+            self.looks.shrink()
         self.looks.sweep()
-        memory.shares[rows] = w.share[: 2 * k : 2]
+        lines = w.lines[: 2 * k : 2]
+        bound = np.where(lines["size"] == 0, lines["constant"], mine["bound"])
+        for s in range(k):
+            e = lines["n_edges"][s]
+            w.kept[s, w.edge[2 * s, :e]] = w.share[2 * s, :e]
+        memory.shares[rows] = w.kept[:k]
         memory.known[rows] = 2
-        return np.where(mine["bound"] > value + mine["tolerance"], mine["bound"] - value, 0.0)
+        return np.where(bound > value + mine["tolerance"], bound - value, 0.0)
 
     def load(
         self, rewards: FloatArray, scales: FloatArray, budget: int, precision: float, known: tuple[Any, ...]

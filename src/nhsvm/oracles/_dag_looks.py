@@ -11,6 +11,7 @@ from nhsvm.hierarchy.graph import FloatArray, IntArray
 from nhsvm.oracles._dag_next import back_kernel, next_kernel
 from nhsvm.oracles._dag_plan import Links
 from nhsvm.oracles._dag_primal import find_kernel
+from nhsvm.oracles._dag_prune import prune_kernel
 from nhsvm.oracles._dag_shrink import shrink_kernel
 from nhsvm.oracles._dag_small import small_kernel
 from nhsvm.oracles._dag_sweeps import RISE, sweep_kernel
@@ -77,6 +78,7 @@ class Looks:
         self._shrink = (
             *both, n.reward, n.cover, n.state, n.node, *k, w.share, w.edge, w.kept, *t, w.fate
         )  # fmt: skip
+        self._prune = *both, n.reward, n.cover, n.state, n.node, *k, w.share, w.edge, w.kept, t.done, w.fate
         self._sweep = (
             *both, n.reward, n.cover, n.state, n.star, n.marginal, k.child_ptr, k.parent_ptr, k.parent, k.slot, w.share
         )  # fmt: skip
@@ -96,6 +98,10 @@ class Looks:
             self.small()
             self.find()
             running, shrinking = self.next()
+
+    def prune(self) -> int:
+        """Take out what no best set holds, before the first look; the number of samples that shrink then."""
+        return int(prune_kernel(*self._prune))
 
     def shrink(self) -> None:
         """Apply decisions."""

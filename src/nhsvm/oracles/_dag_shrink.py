@@ -200,6 +200,7 @@ def shrink_kernel(
                 share[at], edge[at] = old_share[new_slot[e]], old_edge[new_slot[e]]
                 new_slot[e] = at
                 stack[new_child[e]] = at + 1
-        new.size, new.n_edges, new.links, new.constant, new.swept = m, k, row, old.constant + constant, 1
-        if me.line == 0:
+        new.size, new.n_edges, new.links, new.constant = m, k, row, old.constant + constant
+        if me.line == 0 and old.swept == 2:
             me.first, me.looks = 0, 0
+        new.swept = min(old.swept, 1)
