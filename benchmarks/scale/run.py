@@ -34,7 +34,7 @@ def warmed(kind: Any, problem: Problem, model: Any) -> None:
     X, y = problem.X[:200], problem.y[:200]
     expected = nhsvm.estimate_memory(problem.X, problem.y, problem.hierarchy, model=model)
     print(expected, flush=True)
-    small = kind(problem.hierarchy, tol=0.5, max_iter=2, leaf_offset=model.leaf_offset)
+    small = kind(problem.hierarchy, tol=0.5, max_iter=2, leaf_offset=model.leaf_offset, allow_empty=model.allow_empty)
     if expected.weights < expected.table:
         small.set_params(memory_limit=nhsvm.estimate_memory(X, y, problem.hierarchy, model=small).table - 1)
     with warnings.catch_warnings():
@@ -106,7 +106,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
 
     model = kind(
         problem.hierarchy, options.C, tol=options.tol, max_iter=options.passes, n_jobs=options.jobs, callback=told,
-        memory_limit=options.memory, leaf_offset=options.leaf_offset,
+        memory_limit=options.memory, leaf_offset=options.leaf_offset, allow_empty=options.allow_empty,
     )  # fmt: skip
     if options.rows:
         table = nhsvm.estimate_memory(problem.X, problem.y, problem.hierarchy, model=model).table
@@ -150,6 +150,7 @@ def main() -> None:
     parser.add_argument("--memory", default=None, help="such as 6GB")
     parser.add_argument("--rows", action="store_true", help="weights in rows, also where a table would do")
     parser.add_argument("--leaf-offset", type=float, default=0.0, help="of label sets")
+    parser.add_argument("--allow-empty", action="store_true", help="label sets may be empty")
     parser.add_argument("--small", action="store_true", help="also with fewer bytes and with a beam; single labels")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from nhsvm.hierarchy.graph import FloatArray
 from nhsvm.oracles._dag_fold import fold_kernel, unfold_kernel
-from nhsvm.oracles._dag_looks import Core, Looks
+from nhsvm.oracles._dag_looks import Core, Looks, begun
 from nhsvm.oracles._dag_memory import Memory
 from nhsvm.oracles._dag_plan import Plan
 from nhsvm.oracles._dag_search import Search
@@ -17,6 +17,7 @@ from nhsvm.oracles._dag_sweeps import RISE
 from nhsvm.oracles._dag_work import SETTLED, States
 
 _SIZE, _ENTRIES = 16, 2**17  # samples in a batch, at most; nodes and edges of them, about
+_PATIENCE = 60  # looks at a sample before it is split
 
 
 class BatchLooks:
@@ -57,7 +58,7 @@ class BatchLooks:
         else:
             self.looks.run(self.looks.prune())
             for s in range(k):
-                gap[s] = self._gap(s, exact, branches)
+                gap[s] = left_open(self.looks, s, self.first(s), exact, branches)
         unfold_kernel(
             w.samples, w.lines, plan.group, plan.fold_child, plan.fold_parent, plan.node, plan.links.child_ptr,
             plan.links.child, self.allow_empty, *known[:2], known[3], w.share, w.edge, w.kept, *self._folded, w.best,
@@ -111,15 +112,30 @@ class BatchLooks:
         w, b = self.looks.work, 2 * s
         return Core(w.nodes.reward[b], w.nodes.cover[b], w.nodes.state[b], self.plan.links, w.share[b], 0.0)
 
-    def _gap(self, s: int, exact: bool, branches: bool) -> float:
-        """What is left between bound and value of a sample, after a search if it is open."""
-        w = self.looks.work
-        me = w.samples[s]
-        if me["phase"] == SETTLED or not (exact or (branches and me["work"] <= me["budget"])):
-            bound, value = max(me["given_up"], -1e300 if me["phase"] == SETTLED else me["bound"]), me["value"]
-        else:
-            search = Search(self.looks, s, self.first(s))
-            bound, value = search.run(exact), search.value
-            if search.on is not None:
-                w.best[s] = search.on
-        return float(bound - value) if bound > value + me["tolerance"] else 0.0
+
+def left_open(looks: Looks, s: int, first: Core, exact: bool, branches: bool) -> float:
+    """What is left between bound and value of a sample, after a search if it is open; its set is then the better one.
+
+    ``first`` is the core that the sample began with.
+    """
+    me = looks.work.samples[s]
+    if me["phase"] == SETTLED or not (exact or (branches and me["work"] <= me["budget"])):
+        bound, value = max(me["given_up"], -1e300 if me["phase"] == SETTLED else me["bound"]), me["value"]
+    else:
+        search = Search(looks, s, first)
+        bound, value = search.run(exact), search.value
+        if search.on is not None:
+            looks.work.best[s, : first.size] = search.on
+    return float(bound - value) if bound > value + me["tolerance"] else 0.0
+
+
+def solve_core(
+    core: Core, scale: float, budget: int, precision: float, exact: bool, branches: bool
+) -> tuple[States, float]:
+    """The best set found on a core, and by how much better ones could exceed it; ``scale`` is Σ|r|."""
+    known = {"big": 2.0 * scale, "tolerance": 1e-12 * scale, "precision": precision, "budget": budget, "first": 1}
+    looks = begun(core, core.state, patience=_PATIENCE, rounds=1, **known)
+    looks.work.lines["swept"][0] = 0
+    looks.run(shrinking=1)
+    gap = left_open(looks, 0, core, exact, branches)
+    return looks.work.best[0], gap

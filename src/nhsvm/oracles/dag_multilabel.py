@@ -10,7 +10,8 @@ import numpy.typing as npt
 from nhsvm.errors import DataError, OptionError
 from nhsvm.hierarchy.graph import FloatArray, Graph
 from nhsvm.oracles._arrays import checked
-from nhsvm.oracles._dag_batch import BatchLooks
+from nhsvm.oracles._dag_batch import BatchLooks, solve_core
+from nhsvm.oracles._dag_few import DagFew
 from nhsvm.oracles._dag_leaves import HUGE, leaf_kernel, single_kernel
 from nhsvm.oracles._dag_memory import Memory, make_memory
 from nhsvm.oracles._dag_plan import make_plan
@@ -19,6 +20,8 @@ from nhsvm.oracles._dag_single import best_leaf
 
 _LARGEST = 1e280  # of Σ|r|; some multiples of it have to be finite
 _LONGER = 8  # budgets before HiGHS: it takes longer than that for nearly all
+_LARGE = 6_000  # nodes of a core that is worth looking at in parts
+_MOST = 0.25  # of them may be above the leaves of use
 _QUICKER = (5_000, 50_000)  # budgets: a dive, or some looks; one sweep alone misses most of what weights of 1 violate
 
 
@@ -86,6 +89,7 @@ class DagMultilabel:
         self.budget = int(budget)
         self.precision = float(precision)
         self.exact = exact
+        self.few = DagFew(graph, allow_empty)
         self._plan = make_plan(graph, allow_empty)
         self._branches = True
         self._spare: list[BatchLooks] = []  # room that no thread uses now
@@ -147,6 +151,8 @@ class DagMultilabel:
         for t in np.flatnonzero(hopeless).tolist():
             best_leaf(self.graph, rewards[t], chosen[t])
         some = np.flatnonzero(~hopeless)
+        if memory is None:
+            some = self._few_of(some, rewards, scales, chosen, gap)
         if len(some):
             looks = self._spare.pop() if self._spare else BatchLooks(self._plan, self.allow_empty)
             for lo in range(0, len(some), looks.size):
@@ -162,6 +168,36 @@ class DagMultilabel:
         for t in range(len(rewards)):
             value[t] = rewards[t][chosen[t].view(np.bool_)].sum()
         bound[:] = value + gap
+
+    def _few_of(
+        self, some: npt.NDArray[np.int64], rewards: FloatArray, scales: FloatArray, chosen: npt.NDArray[np.uint8],
+        gap: FloatArray,
+    ) -> npt.NDArray[np.int64]:  # fmt: skip
+        """Solve the samples in which few leaves could be of use, on what is above these; the others."""
+        most = int(_MOST * len(self._plan.node))
+        if most < _MOST * _LARGE:
+            return some
+        indptr, leaves = self.few.useful(rewards[some])
+        others = []
+        for k, t in enumerate(some.tolist()):
+            mine = leaves[indptr[k] : indptr[k + 1]]
+            found = self.few.core(rewards[t], mine, most, -4.0 * scales[t]) if 0 < len(mine) < most else None
+            if found is None:
+                others.append(t)
+                continue
+            core, nodes = found
+            precision = 0.0 if self.exact else self.precision
+            branches = self._branches and not self.exact
+            budget = self.budget * (1 + _LONGER * self.exact)
+            on, open_ = solve_core(core, scales[t], budget, precision, self.exact, branches)
+            chosen[t] = 0
+            chosen[t, nodes] = on[1:]
+            value = rewards[t : t + 1][:, chosen[t].view(np.bool_)].sum(axis=1)
+            bound = value + open_
+            if not self.allow_empty:
+                self.few.or_one_leaf(rewards[t : t + 1], chosen[t : t + 1], value, bound)
+            gap[t] = bound[0] - value[0]
+        return np.array(others, np.int64)
 
     def _room(self, n: int) -> tuple[Memory, npt.NDArray[np.int64]]:
         """A memory of some samples that are asked about once."""

@@ -6,6 +6,8 @@ import numpy as np
 
 from nhsvm._jit import inlined, kernel
 
+SPARE = 4  # cells that steps may make of label sets they find themselves
+UNUSED = -1.0  # the mass of these, until then
 _SAME = 1e-9  # of a cell's mass: points that differ by no more are the same
 
 
@@ -22,10 +24,13 @@ def _room(array, needed):
 
 @kernel
 def layout_kernel(
-    samples, n_cells, sizes, mass, leaves, levels, rewards, chosen, whole, truth_ptr, truth, above_ptr, above,
-    paths_ptr, paths, leaf_of,
+    samples, n_cells, sizes, mass, leaves, levels, rewards, chosen, whole, useful_ptr, useful, truth_ptr, truth,
+    above_ptr, above, paths_ptr, paths, leaf_of,
 ):  # fmt: skip
-    """See :meth:`Levels.layout`; gives the arrays of a :class:`Shelves`, without leaves that may move if ``whole``."""
+    """See :meth:`Levels.layout`; gives the arrays of a :class:`Shelves`, without leaves that may move if ``whole``.
+
+    ``useful`` has the leaves of every sample that a cell may gain by.
+    """
     n_columns, n_leaves = leaf_of.shape[0], paths_ptr.shape[0] - 1
     n = samples.shape[0]
     z_at, true = np.zeros(n_columns), np.zeros(n_columns, np.uint8)
@@ -34,7 +39,7 @@ def layout_kernel(
     o_local, o_cells, o_leaves, o_children = (
         np.zeros(n, np.int32), np.zeros(n, np.int32), np.zeros(n, np.int32), np.zeros(n, np.int32)
     )  # fmt: skip
-    o_mass = np.zeros(mass.shape[0] + n)
+    o_mass = np.zeros(mass.shape[0] + n * (1 + SPARE))
     o_npath, o_path = np.empty(64, np.int32), np.empty(256, np.int32)
     o_ptr, o_child = np.empty(256, np.int32), np.empty(256, np.int32)
     o_z = np.empty(256)
@@ -52,8 +57,9 @@ def layout_kernel(
                 active[leaves[e]] = 1
                 for q in range(paths_ptr[leaves[e]], paths_ptr[leaves[e] + 1]):
                     z_at[paths[q]] = 1.0
-            for leaf in range(n_leaves):
-                if active[leaf] == 0 and not whole:
+            for e in range(useful_ptr[t], useful_ptr[t + 1]):
+                leaf = useful[e]
+                if active[leaf] == 0:
                     rise = 0.0
                     for q in range(paths_ptr[leaf], paths_ptr[leaf + 1]):
                         rise += r[paths[q]] if z_at[paths[q]] == 0.0 else 0.0
@@ -124,7 +130,7 @@ def layout_kernel(
                     t_path += 1
                 t_leaf += 1
         # levels of nodes, and the cell of the oracle's set, which has no mass yet
-        o_z = _room(o_z, t_z + (n_cells[t] + 1) * n_local)
+        o_z = _room(o_z, t_z + (n_cells[t] + 1 + SPARE) * n_local)
         begin = first
         for k in range(first_cell, cell):
             for j in range(n_local):
@@ -154,6 +160,12 @@ def layout_kernel(
             o_mass[t_cell] = 0.0
             t_cell += 1
             o_cells[t] = 1
+        if not whole:
+            for _ in range(SPARE):
+                o_mass[t_cell] = UNUSED
+                t_cell += 1
+            t_z += SPARE * n_local  # their levels come with a label set
+            o_cells[t] += SPARE
         o_cells[t] += n_cells[t]
         o_local[t], o_leaves[t], o_children[t] = n_local, t_leaf - first_leaf, n_children
         t_local += n_local

@@ -10,8 +10,9 @@ from __future__ import annotations
 import numpy as np
 
 from nhsvm._jit import inlined, kernel
+from nhsvm.solvers._level_layout import UNUSED
 
-_MOVES = 4  # of mass a visit
+_MOVES = 6  # of mass a visit
 _LEAST = 0.01  # of the tolerance: what a leaf has to gain to be visited again in the same batch
 _ALL = 1.0 - 1e-9  # a part of a mass that is all of it: the digits of less are lost
 
@@ -155,12 +156,49 @@ def _move_mass(low, top, weight, z, r, alpha, q, held):
 
 
 @inlined
+def _best_set(path_ptr, path, r, inside, below, allow_empty):
+    """A label set of the leaves that may move, by putting in and taking out one at a time; what it is worth.
+
+    ``below`` has the leaves of the set at or below every node, ``inside`` whether a leaf is one of them.
+    """
+    n = path_ptr.shape[0] - 1
+    for c in range(r.shape[0]):
+        below[c] = 0
+    size, total = 0, 0.0
+    k, left, one, most = 0, n, 0, -1e300
+    for e in range(n):
+        inside[e] = 0
+    while left > 0:
+        own = inside[k]
+        worth = 0.0
+        for e in range(path_ptr[k], path_ptr[k + 1]):
+            worth += r[path[e]] if below[path[e]] == own else 0.0  # only this leaf holds it, or would
+        if size == 0 and worth > most:
+            one, most = k, worth
+        sign = 1 - 2 * own
+        left -= 1
+        if sign * worth > 0.0 and (own == 0 or size > 1 or allow_empty):
+            total += sign * worth
+            size += sign
+            inside[k] = 1 - own
+            for e in range(path_ptr[k], path_ptr[k + 1]):
+                below[path[e]] += sign
+            left = n - 1
+        k = k + 1 if k + 1 < n else 0
+    if size == 0 and not allow_empty and n > 0:
+        total = most
+        for e in range(path_ptr[one], path_ptr[one + 1]):
+            below[path[e]] = 1
+    return total
+
+
+@inlined
 def _visit(C, q, tolerance, allow_empty, weight, path_ptr, path, child_ptr, child, z, r, alpha, held, still, work):
     """Improve the cells of one sample; returns the gain. ``r`` and ``held``, Σ_k of z, follow.
 
     ``still`` has the leaves of every cell that were at their best when they were last visited: these are left alone.
     """
-    on_path, m, order = work
+    on_path, m, order, inside, below = work
     n_cells, n, n_leaves = weight.shape[0], r.shape[0], path_ptr.shape[0] - 1
     enough = _LEAST * tolerance * C / max(1, n_leaves)
     gained = 0.0
@@ -177,8 +215,11 @@ def _visit(C, q, tolerance, allow_empty, weight, path_ptr, path, child_ptr, chil
             gained += gain
             still[k * n_leaves + e] = gain <= enough
     for _ in range(_MOVES if n_cells > 1 else 0):
-        top, low, best, least = 0, 0, -1e300, 1e300
+        top, low, best, least, unused = 0, 0, -1e300, 1e300, -1
         for k in range(n_cells):
+            if weight[k] == UNUSED:
+                unused = k
+                continue
             worth = 0.0
             for c in range(n):
                 worth += r[c] * z[k, c]
@@ -188,6 +229,13 @@ def _visit(C, q, tolerance, allow_empty, weight, path_ptr, path, child_ptr, chil
                     low, least = k, worth
             if worth > best:
                 top, best = k, worth
+        if unused >= 0:
+            worth = _best_set(path_ptr, path, r, inside, below, allow_empty)
+            if worth > best + 0.1 * tolerance:
+                top, best = unused, worth
+                weight[top] = 0.0
+                for c in range(n):
+                    z[top, c] = below[c] > 0
         if low == top or best - least <= 0.1 * tolerance:
             break
         gained += _move_mass(low, top, weight, z, r, alpha, q, held)
@@ -204,12 +252,16 @@ def level_batch_kernel(
     ``gradient`` is from before the batch; ``corrections[place[n], b]`` is what the steps taken since have added to the
     score of column n for the b-th of them.
     """
-    n_local, n_still = 0, 0
+    n_local, n_still, n_leaves = 0, 0, 0
     for t in which:
         n_local = max(n_local, local_ptr[t + 1] - local_ptr[t])
+        n_leaves = max(n_leaves, leaf_ptr[t + 1] - leaf_ptr[t])
         n_still += (cell_ptr[t + 1] - cell_ptr[t]) * (leaf_ptr[t + 1] - leaf_ptr[t])
     still = np.zeros(n_still, np.uint8)
-    work = (np.full(n_local, -1, np.int32), np.empty(n_local), np.empty(n_local, np.int32))
+    work = (
+        np.full(n_local, -1, np.int32), np.empty(n_local), np.empty(n_local, np.int32), np.empty(n_leaves, np.int32),
+        np.empty(n_local, np.int32),
+    )  # fmt: skip
     r, a, before = np.empty(n_local), np.empty(n_local), np.empty(n_local)
     place = np.full(alpha.shape[0], -1, np.int32)
     n_places = 0

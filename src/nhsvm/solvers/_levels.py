@@ -25,6 +25,7 @@ import numpy.typing as npt
 from nhsvm._jit import kernel
 from nhsvm.columns import Columns
 from nhsvm.hierarchy.graph import FloatArray, IntArray, PtrArray, Ragged
+from nhsvm.oracles._candidates import candidates_kernel
 from nhsvm.solvers._level_layout import layout_kernel
 from nhsvm.solvers._level_step import level_batch_kernel
 from nhsvm.solvers._steps import Steps, pointers
@@ -139,13 +140,21 @@ class Levels:
                     for table in (self.sizes, self.masses, self.leaves, self.levels)
                 ]
                 n_cells = np.array([len(self.masses[i]) for i in mine], np.int32)
+                useful = self._useful(rewards[some])
                 *made, sizes = layout_kernel(
-                    mine, n_cells, *kept, rewards[some], chosen[some], self.whole, *self.truth, *self.lattice
+                    mine, n_cells, *kept, rewards[some], chosen[some], self.whole, *useful, *self.truth, *self.lattice
                 )
                 parts[k] = [array[:size] for arrays, size in zip(made, sizes, strict=True) for array in arrays]
 
         team.split(len(parts), work)
         return Shelves(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
+
+    def _useful(self, rewards: FloatArray) -> tuple[PtrArray, IntArray]:
+        """Leaves that cells may gain by, of every row of rewards; none if cells are whole."""
+        if self.whole:
+            return np.zeros(len(rewards) + 1, np.int64), np.empty(0, np.int32)
+        indptr, leaves = candidates_kernel(rewards, *self.lattice)
+        return indptr, leaves
 
     def keep(self, samples: PtrArray, layout: Shelves) -> None:
         """Store what steps have made of a layout."""

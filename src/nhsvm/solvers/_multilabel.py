@@ -80,6 +80,9 @@ class SetAscent(Ascent):
         self.recalled = oracle.memory(problem.n_samples) if hasattr(oracle, "memory") else None
         self.renewal: Callable[[int], SetOracle] | None = None if self.recalled is None else oracle.renewal
         self.near = _NEARER if self.renewal is None else _NEAR
+        self.oracles = problem.oracles  # the quickest first
+        if self.recalled is None and hasattr(oracle, "few"):
+            self.oracles = oracle.few, *self.oracles
         self.thorough = state is not None  # the oracle itself is asked, from now on
         self.seen = np.inf  # gap by what the oracle in use finds, in the last certificate
         self.certificate = Certificate(float(problem.costs @ problem.first_slacks()), 0.0)
@@ -178,7 +181,7 @@ class SetAscent(Ascent):
             scorer(lo, hi, scores)
             part = slice(lo, hi)
             rewards[part] = problem.rewards(samples[part], scores[part])
-            oracle = problem.oracles[self.effort]
+            oracle = self.oracles[self.effort]
             if self.renewal is not None and not self.thorough:
                 oracle = self.renewal(0)
             chosen[part], value, _ = problem.asked(oracle, rewards[part], **self.remembered(samples[part]))
@@ -237,7 +240,7 @@ class SetAscent(Ascent):
         on, unless the gap is known to be small enough, or too large, or the last oracle does not bound much better.
         """
         problem, n, tol = self.problem, self.problem.n_samples, self.options.tol
-        oracles = problem.oracles[self.effort :]
+        oracles = self.oracles[self.effort :]
         if self.renewal is not None:  # sweeps bound nearly as well as all that comes after them, but for the last
             oracles = oracles[0], self.renewal(_RENEWED), *oracles[1:][-1:]
         least, most, wrong = np.zeros(n), np.full(n, np.inf), np.empty(n, dtype=bool)
@@ -290,7 +293,7 @@ class SetAscent(Ascent):
         self.thorough = True
         super().try_certificate()
         missed = self.at_least.gap - self.seen
-        if self.converged or self.effort == len(self.problem.quicker):
+        if self.converged or self.effort == len(self.oracles) - 1:
             return
         if missed > self.seen or self.ratio == self.most_ratio:  # than there is left to learn from what it finds
             self.effort += 1

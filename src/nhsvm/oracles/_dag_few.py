@@ -1,0 +1,228 @@
+"""The few leaves that could be of use, and what is above them: where they are few, no more of a graph is looked at."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from nhsvm._jit import inlined, kernel
+from nhsvm.hierarchy.graph import FloatArray, Graph, IntArray, PtrArray
+from nhsvm.oracles._arrays import checked
+from nhsvm.oracles._candidates import candidates_kernel
+from nhsvm.oracles._dag_leaves import single_kernel
+from nhsvm.oracles._dag_looks import Core
+from nhsvm.oracles._dag_plan import Links
+from nhsvm.oracles._dag_work import ON
+
+
+class DagFew:
+    """An oracle whose work, beyond one look at every node, depends on the leaves that could be of use.
+
+    Sets are found by putting in and taking out single leaves, from none of these and from all. The bound is that of one
+    sweep up the graph, in which every node hands what it is worth to its parents in equal parts.
+
+    Parameters
+    ----------
+    graph : Graph
+    allow_empty : bool
+    """
+
+    def __init__(self, graph: Graph, allow_empty: bool) -> None:
+        self.graph, self.allow_empty = graph, allow_empty
+        self._leaf_of = np.full(graph.n_nodes, -1, np.int32)
+        self._leaf_of[graph.leaves] = np.arange(graph.n_leaves, dtype=np.int32)
+
+    def useful(self, rewards: FloatArray) -> tuple[PtrArray, IntArray]:
+        """Leaves that could be of use, of every row of rewards: (where their lists begin, the lists)."""
+        indptr, leaves = candidates_kernel(rewards, *self.graph.parents, *self.graph.leaf_ancestors, self._leaf_of)
+        return indptr, leaves
+
+    def solve(self, rewards: FloatArray, chosen: npt.NDArray[np.uint8], value: FloatArray, bound: FloatArray) -> None:
+        """As :meth:`nhsvm.oracles.DagMultilabel.solve`."""
+        graph = self.graph
+        checked(graph, rewards, chosen, value, bound, np.uint8)
+        links = *graph.parents, *graph.leaf_ancestors
+        few_kernel(rewards, *self.useful(rewards), *links, self.allow_empty, chosen, value, bound)
+        if not self.allow_empty:
+            self.or_one_leaf(rewards, chosen, value, bound)
+
+    def or_one_leaf(
+        self, rewards: FloatArray, chosen: npt.NDArray[np.uint8], value: FloatArray, bound: FloatArray
+    ) -> None:
+        """The best leaf by itself, where a set must not be empty and the one that was found is worth nothing.
+
+        It need not be of use beside others, so that it is not among the leaves that are looked at.
+        """
+        low = np.flatnonzero(value <= 0.0)
+        one = np.empty((len(low), self.graph.n_nodes), np.uint8)
+        single_kernel(rewards[low], one, self.graph.leaves, *self.graph.leaf_ancestors)
+        for t, y in zip(low.tolist(), one, strict=True):
+            worth = rewards[t][y.view(np.bool_)].sum()
+            if worth > value[t] or not chosen[t].any():
+                chosen[t], value[t] = y, worth
+            bound[t] = max(bound[t], worth)
+
+    def core(self, rewards: FloatArray, leaves: IntArray, most: int, must: float) -> tuple[Core, IntArray] | None:
+        """The problem of one sample on what is above some leaves, and its nodes; None if these are more than ``most``.
+
+        Its first node is the virtual root. ``must`` is what it costs if nothing below an inner node is chosen.
+        """
+        nodes = _above_kernel(leaves, *self.graph.leaf_ancestors, self.graph.n_nodes)
+        n = len(nodes) + 1
+        if n > most:
+            return None
+        parents = self.graph.parents
+        links = Links(*_links_kernel(nodes, *parents, self.graph.n_nodes))
+        reward, cover = np.zeros(n), np.full(n, must)
+        reward[1:] = rewards[nodes]
+        cover[1:][self._leaf_of[nodes] >= 0] = 0.0
+        cover[0] = 0.0 if self.allow_empty else must
+        state = np.zeros(n, np.uint8)
+        state[0] = ON
+        return Core(reward, cover, state, links, np.zeros(len(links.child)), 0.0), nodes
+
+
+@kernel
+def _above_kernel(leaves, paths_ptr, paths, n_nodes):
+    """The nodes of these leaves and all above them, ascending."""
+    mark = np.zeros(n_nodes, np.uint8)
+    for leaf in leaves:
+        for q in range(paths_ptr[leaf], paths_ptr[leaf + 1]):
+            mark[paths[q]] = 1
+    nodes = np.empty(n_nodes, np.int32)
+    n = 0
+    for c in range(n_nodes):
+        nodes[n] = c
+        n += mark[c]
+    return nodes[:n].copy()
+
+
+@kernel
+def _links_kernel(nodes, above_ptr, above, n_nodes):
+    """Links of nodes with all above them, numbered from 1 on; 0 is what is above the roots."""
+    m = nodes.shape[0] + 1
+    number = np.empty(n_nodes, np.int32)
+    n_edges = 0
+    for j in range(m - 1):
+        number[nodes[j]] = j + 1
+        n_edges += max(1, above_ptr[nodes[j] + 1] - above_ptr[nodes[j]])
+    parent_ptr, parent = np.zeros(m + 1, np.int32), np.empty(n_edges, np.int32)
+    child_ptr, child = np.zeros(m + 1, np.int32), np.empty(n_edges, np.int32)
+    slot, fill = np.empty(n_edges, np.int32), np.empty(m, np.int32)
+    k = 0
+    for j in range(1, m):
+        c = nodes[j - 1]
+        if above_ptr[c] == above_ptr[c + 1]:
+            parent[k] = 0
+            child_ptr[1] += 1
+            k += 1
+        for q in range(above_ptr[c], above_ptr[c + 1]):
+            parent[k] = number[above[q]]
+            child_ptr[parent[k] + 1] += 1
+            k += 1
+        parent_ptr[j + 1] = k
+    for j in range(m):
+        fill[j] = child_ptr[j]
+        child_ptr[j + 1] += child_ptr[j]
+        fill[j] = child_ptr[j]
+    for j in range(1, m):
+        for q in range(parent_ptr[j], parent_ptr[j + 1]):
+            p = parent[q]
+            child[fill[p]] = j
+            slot[fill[p]] = q
+            fill[p] += 1
+    return child_ptr, child, parent_ptr, parent, slot
+
+
+@inlined
+def _improved(r, mine, inside, paths_ptr, paths, below, least):
+    """Put leaves in or take them out while one is worth it; what that gains."""
+    n, gained = mine.shape[0], 0.0
+    k, left = 0, n
+    while left > 0:
+        own = np.int64(inside[k])
+        worth = 0.0
+        for q in range(paths_ptr[mine[k]], paths_ptr[mine[k] + 1]):
+            worth += r[paths[q]] if below[paths[q]] == own else 0.0  # only this leaf holds it, or would
+        sign = 1 - 2 * own
+        left -= 1
+        if sign * worth > least:
+            gained += sign * worth
+            inside[k] = 1 - own
+            for q in range(paths_ptr[mine[k]], paths_ptr[mine[k] + 1]):
+                below[paths[q]] += sign
+            left = n - 1
+        k = k + 1 if k + 1 < n else 0
+    return gained
+
+
+@kernel
+def few_kernel(
+    rewards, indptr, leaves, above_ptr, above, paths_ptr, paths, allow_empty, chosen, value, bound
+):  # fmt: skip
+    """Sets of the leaves listed, their values and bounds; nothing, worth 0, if all sets cost something."""
+    n_nodes = rewards.shape[1]
+    below, mark = np.zeros(n_nodes, np.int32), np.zeros(n_nodes, np.uint8)
+    total, top = np.zeros(n_nodes), np.empty(n_nodes)
+    nodes = np.empty(n_nodes, np.int32)
+    for t in range(rewards.shape[0]):
+        r, mine = rewards[t], leaves[indptr[t] : indptr[t + 1]]
+        n = mine.shape[0]
+        scale, everything = 0.0, 0.0
+        for k in range(n):
+            for q in range(paths_ptr[mine[k]], paths_ptr[mine[k] + 1]):
+                below[paths[q]] += 1
+                if below[paths[q]] == 1:
+                    everything += r[paths[q]]
+                    scale += abs(r[paths[q]])
+        least = 1e-12 * scale
+        inside = np.ones(n, np.uint8)
+        whole = everything + _improved(r, mine, inside, paths_ptr, paths, below, least)
+        for k in range(n):
+            for q in range(paths_ptr[mine[k]], paths_ptr[mine[k] + 1]):
+                below[paths[q]] = 0
+                mark[paths[q]] = 1
+        other = np.zeros(n, np.uint8)
+        best = _improved(r, mine, other, paths_ptr, paths, below, least)
+        for k in range(n):
+            for q in range(paths_ptr[mine[k]], paths_ptr[mine[k] + 1]):
+                below[paths[q]] = 0
+        if best >= whole:
+            inside = other
+        y = chosen[t]
+        for c in range(n_nodes):
+            y[c] = 0
+        for k in range(n):
+            if inside[k]:
+                for q in range(paths_ptr[mine[k]], paths_ptr[mine[k] + 1]):
+                    y[paths[q]] = 1
+        m, worth = 0, 0.0
+        for c in range(n_nodes):
+            nodes[m] = c
+            m += mark[c]
+            worth += r[c] if y[c] else 0.0
+        for e in range(m):
+            total[nodes[e]], top[nodes[e]] = 0.0, -1e300
+        upper, root = 0.0, -1e300
+        for e in range(m - 1, -1, -1):
+            c = nodes[e]
+            mark[c] = 0
+            v = r[c]
+            if total[c] > 0.0:
+                v += total[c]
+            elif top[c] > -1e299:
+                v += top[c]
+            first, last = above_ptr[c], above_ptr[c + 1]
+            if first == last:
+                upper += max(v, 0.0)
+                root = max(root, v)
+                continue
+            v /= last - first
+            for q in range(first, last):
+                p = above[q]
+                total[p] += max(v, 0.0)
+                top[p] = max(top[p], v)
+        if not allow_empty and upper <= 0.0 and m > 0:
+            upper = root
+        value[t] = worth
+        bound[t] = max(upper, worth)

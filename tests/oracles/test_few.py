@@ -1,0 +1,119 @@
+"""Leaves that could be of use, and oracles that look at no others."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nhsvm import Hierarchy
+from nhsvm.oracles import dag_multilabel
+from nhsvm.oracles._dag_few import DagFew
+from nhsvm.oracles.dag_multilabel import DagMultilabel
+from reference.multilabel import REWARDS, answer, random_rewards
+from strategies import hierarchies, random_hierarchy
+
+seeds = st.integers(0, 2**32)
+both = pytest.mark.parametrize("allow_empty", [False, True])
+
+
+def closures(graph):
+    """Every set of leaves, and the nodes of each."""
+    sets = np.array(list(itertools.product((0, 1), repeat=graph.n_leaves)))
+    return sets, sets @ graph.leaf_matrix().toarray() > 0
+
+
+def best_of_all(graph, rewards, allow_empty):
+    value = rewards @ closures(graph)[1].T
+    return value.max(axis=1) if allow_empty else value[:, 1:].max(axis=1)
+
+
+@pytest.mark.parametrize("kind", REWARDS)
+@both
+@given(hierarchies(14), seeds, st.floats(-1.0, 1.0))
+def test_no_best_set_has_a_leaf_of_no_use(kind, allow_empty, h, seed, more):
+    """Unless it is the only one, and a set must not be empty."""
+    graph = h.graph
+    if graph.n_leaves > 8:
+        return
+    rewards = random_rewards(graph, kind, seed, 3) + more
+    indptr, leaves = DagFew(graph, allow_empty).useful(rewards)
+    sets, nodes = closures(graph)
+    few = (sets.sum(axis=1) > 1) | allow_empty
+    for t, r in enumerate(rewards):
+        value = nodes @ r
+        value[0] = 0.0 if allow_empty else -np.inf
+        best = few & (value >= value.max() - 1e-12 * np.abs(r).sum())
+        useless = np.setdiff1d(np.arange(graph.n_leaves), leaves[indptr[t] : indptr[t + 1]])
+        slack = 1e-9 * np.abs(r).sum()
+        for leaf in useless:  # strictly worse, but for rounding
+            with_it = value[few & (sets[:, leaf] == 1)].max(initial=-np.inf)
+            assert with_it < value.max() + slack
+        assert not sets[best][:, useless].any() or np.ptp(value[best]) <= slack
+
+
+def test_one_leaf_is_of_use_where_all_others_cost_something():
+    h = random_hierarchy(400, 5, extra=0.4)
+    rewards = np.full((1, h.n_nodes), -1.0)
+    rewards[0, h.graph.leaf_ancestors.row(3)] = 0.02
+    rewards[0, h.graph.leaves[3]] = 2.0
+    assert DagFew(h.graph, True).useful(rewards)[1].tolist() == [3]
+
+
+@both
+@given(hierarchies(16), st.sampled_from(REWARDS), seeds)
+def test_sets_are_valid_and_bounded(allow_empty, h, kind, seed):
+    graph = h.graph
+    if graph.n_leaves > 8:
+        return
+    rewards = random_rewards(graph, kind, seed, 4)
+    chosen, value, bound = answer(DagFew(graph, allow_empty), rewards)
+    best, scale = best_of_all(graph, rewards, allow_empty), np.abs(rewards).sum(axis=1)
+    assert value == pytest.approx((rewards * chosen).sum(axis=1), abs=1e-12 * scale.max())
+    assert (value <= best + 1e-10 * scale).all()
+    assert (bound >= best - 1e-10 * scale).all()
+    assert allow_empty or chosen.any(axis=1).all()
+    _, nodes = closures(graph)
+    assert all((nodes == (y > 0)).all(axis=1).any() for y in chosen)
+    singles = nodes[np.array([1 << k for k in range(graph.n_leaves)])]
+    assert (value >= np.minimum((rewards @ singles.T).max(axis=1), np.inf) - 1e-10 * scale).all()
+
+
+@both
+@pytest.mark.parametrize("exact", [False, True])
+def test_a_part_of_a_graph_is_enough(monkeypatch, allow_empty, exact):
+    """With all graphs large enough to be looked at in parts, and any part small enough."""
+    monkeypatch.setattr(dag_multilabel, "_LARGE", 0)
+    monkeypatch.setattr(dag_multilabel, "_MOST", 2.0)
+
+    @given(hierarchies(16), st.sampled_from(REWARDS), seeds)
+    def check(h, kind, seed):
+        graph = h.graph
+        if graph.n_leaves > 8:
+            return
+        rewards = random_rewards(graph, kind, seed, 4)
+        chosen, value, bound = answer(DagMultilabel(graph, allow_empty=allow_empty, exact=exact), rewards)
+        best, scale = best_of_all(graph, rewards, allow_empty), np.abs(rewards).sum(axis=1)
+        assert value == pytest.approx((rewards * chosen).sum(axis=1), abs=1e-12 * scale.max())
+        assert (value <= best + 1e-9 * scale).all()
+        assert (bound >= best - 1e-9 * scale).all()
+        assert not exact or value == pytest.approx(best, abs=1e-9 * scale.max())
+
+    check()
+
+
+def test_parts_are_taken(monkeypatch):
+    """On a large graph with few leaves of use, the core of the whole graph is not looked at."""
+    rng = np.random.default_rng(0)
+    edges = [(f"n{rng.integers(max(1, c // 3))}", f"n{c}") for c in range(1, 9000)]
+    edges += [(f"n{rng.integers(max(1, c // 3))}", f"n{c}") for c in rng.integers(1, 9000, 9000)]
+    graph = Hierarchy.from_edges(list(dict.fromkeys(edges))).graph
+    oracle = DagMultilabel(graph, exact=True)
+    rewards = -0.5 - rng.random((3, graph.n_nodes))
+    for t in range(3):
+        rewards[t, graph.leaf_ancestors.row(40 + t)] = 0.001
+        rewards[t, graph.leaves[40 + t]] = 3.0
+    expected = rewards > 0
+    monkeypatch.setattr(DagMultilabel, "_looked_at", None)
+    assert np.array_equal(answer(oracle, rewards)[0], expected)
