@@ -13,66 +13,96 @@ of no use by far, which a bound tells that is summed down the graph and counts n
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from nhsvm._jit import kernel
+from nhsvm.hierarchy.graph import IntArray, PtrArray, Ragged
 
 _MOST = 1e300  # kernels must not meet infinity
 
 
-@kernel
-def candidates_kernel(rewards, above_ptr, above, paths_ptr, paths, leaf_of):
-    """For every row of rewards, the leaves that could be of use, ascending; (where their lists begin, the lists).
+class Below(NamedTuple):
+    """A graph as the search for leaves of use goes through it; nodes are in topological order."""
 
-    ``above`` has the nodes next above every node, which come first; ``paths`` the nodes of every leaf, itself last;
-    ``leaf_of`` the leaf of a node, or −1.
-    """
+    above_ptr: PtrArray  # nodes next above every node
+    above: IntArray
+    own_ptr: PtrArray  # nodes of which it is the only one next above
+    own: IntArray
+    paths_ptr: PtrArray  # nodes of every leaf, itself last
+    paths: IntArray
+    inner: IntArray  # nodes that are no leaves
+    leaf_node: IntArray  # of every leaf
+
+
+def make_below(above: Ragged, paths: Ragged) -> Below:
+    """From the nodes next above every node and the path of every leaf."""
+    n = len(above.indptr) - 1
+    alone = np.flatnonzero(above.sizes() == 1).astype(np.int32)
+    parent = above.indices[above.indptr[alone]]
+    order = np.argsort(parent, kind="stable")
+    own_ptr = np.concatenate([[0], np.cumsum(np.bincount(parent, minlength=n))]).astype(np.int64)
+    leaf_node = paths.indices[paths.indptr[1:] - 1]
+    inner = np.setdiff1d(np.arange(n, dtype=np.int32), leaf_node)
+    return Below(*above, own_ptr, alone[order], *paths, inner, leaf_node)
+
+
+@kernel
+def candidates_kernel(rewards, above_ptr, above, own_ptr, own, paths_ptr, paths, inner, leaf_node):
+    """For every row of rewards, the leaves that could be of use, ascending; (where their lists begin, the lists)."""
     n, n_nodes = rewards.shape
+    n_leaves = leaf_node.shape[0]
     indptr, found = np.zeros(n + 1, np.int64), np.empty(256, np.int32)
-    most, private, cover = np.empty(n_nodes), np.empty(n_nodes), np.empty(n_nodes)
+    most, worth, extra = np.empty(n_nodes), np.empty(n_nodes), np.empty(n_nodes)
     held = np.zeros(n_nodes, np.uint8)
     size = 0
     for t in range(n):
         r = rewards[t]
-        if found.shape[0] < size + n_nodes:
-            larger = np.empty(2 * size + n_nodes, np.int32)
+        if found.shape[0] < size + n_leaves:
+            larger = np.empty(2 * (size + n_leaves), np.int32)
             for e in range(size):
                 larger[e] = found[e]
             found = larger
+        # what nodes are worth with the best that has no other parent below them, and what it costs to cover them so
+        largest = 0.0
         for c in range(n_nodes):
-            private[c], cover[c] = 0.0, -_MOST if leaf_of[c] < 0 else 0.0
-        # what nodes are worth with the best that has no other parent below them
-        for c in range(n_nodes - 1, -1, -1):
-            worth = r[c] + (private[c] if private[c] > 0.0 else cover[c])
-            most[c] = worth
-            if above_ptr[c + 1] - above_ptr[c] == 1:
-                p = above[above_ptr[c]]
-                private[p] += max(worth, 0.0)
-                cover[p] = max(cover[p], worth)
-        begin = size
-        for c in range(n_nodes):
-            total, inside = 0.0, True
+            worth[c] = r[c]
+            largest = max(largest, abs(r[c]))
+        slack = -1e-9 * largest  # the cover of a node that is in has exactly 0, but for rounding
+        for k in range(inner.shape[0] - 1, -1, -1):
+            c = inner[k]
+            total, cover = 0.0, -_MOST
+            for e in range(own_ptr[c], own_ptr[c + 1]):
+                total += max(worth[own[e]], 0.0)
+                cover = max(cover, worth[own[e]])
+            worth[c] = r[c] + (total if total > 0.0 else cover)
+            extra[c] = max(-cover, 0.0)
+        for k in range(inner.shape[0]):
+            c = inner[k]
+            total, inside = 0.0, worth[c] > 0.0
             for q in range(above_ptr[c], above_ptr[c + 1]):
                 total += most[above[q]]
                 inside &= held[above[q]] == 1
-            if leaf_of[c] < 0:
-                held[c] = inside and most[c] > 0.0
-                if held[c]:
-                    private[c] = 0.0 if private[c] > 0.0 else -cover[c]
-                else:
-                    private[c] = max(r[c], 0.0)
-                most[c] = min(total + private[c], _MOST)
-            else:
-                found[size] = leaf_of[c]
-                size += total + r[c] >= 0.0
+            held[c] = inside
+            extra[c] = extra[c] if inside else max(r[c], 0.0)
+            most[c] = min(total + extra[c], _MOST)
+        begin = size
+        for leaf in range(n_leaves):
+            c = leaf_node[leaf]
+            total = r[c]
+            for q in range(above_ptr[c], above_ptr[c + 1]):
+                total += most[above[q]]
+            found[size] = leaf
+            size += total >= slack
         kept = begin
         for e in range(begin, size):
             first, last = paths_ptr[found[e]], paths_ptr[found[e] + 1] - 1
             total = r[paths[last]]
             for q in range(first, last):
-                total += private[paths[q]]
+                total += extra[paths[q]]
             found[kept] = found[e]
-            kept += total >= 0.0
+            kept += total >= slack
         size = kept
         indptr[t + 1] = size
-    return indptr, found[:size]
+    return indptr, found[:size].copy()

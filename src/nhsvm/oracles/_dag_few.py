@@ -6,9 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 from nhsvm._jit import inlined, kernel
-from nhsvm.hierarchy.graph import FloatArray, Graph, IntArray, PtrArray
-from nhsvm.oracles._arrays import checked
-from nhsvm.oracles._candidates import candidates_kernel
+from nhsvm.hierarchy.graph import FloatArray, IntArray, PtrArray, Ragged
+from nhsvm.oracles._candidates import candidates_kernel, make_below
 from nhsvm.oracles._dag_leaves import single_kernel
 from nhsvm.oracles._dag_looks import Core
 from nhsvm.oracles._dag_plan import Links
@@ -23,26 +22,36 @@ class DagFew:
 
     Parameters
     ----------
-    graph : Graph
+    above : Ragged
+        Nodes next above every node; parents come first.
+    paths : Ragged
+        Nodes of every leaf, itself last.
     allow_empty : bool
     """
 
-    def __init__(self, graph: Graph, allow_empty: bool) -> None:
-        self.graph, self.allow_empty = graph, allow_empty
-        self._leaf_of = np.full(graph.n_nodes, -1, np.int32)
-        self._leaf_of[graph.leaves] = np.arange(graph.n_leaves, dtype=np.int32)
+    def __init__(self, above: Ragged, paths: Ragged, allow_empty: bool) -> None:
+        self.below, self.allow_empty = make_below(above, paths), allow_empty
+        self.n_nodes = len(above.indptr) - 1
+        self._is_leaf = np.zeros(self.n_nodes, bool)
+        self._is_leaf[self.below.leaf_node] = True
 
     def useful(self, rewards: FloatArray) -> tuple[PtrArray, IntArray]:
         """Leaves that could be of use, of every row of rewards: (where their lists begin, the lists)."""
-        indptr, leaves = candidates_kernel(rewards, *self.graph.parents, *self.graph.leaf_ancestors, self._leaf_of)
+        indptr, leaves = candidates_kernel(rewards, *self.below)
         return indptr, leaves
 
     def solve(self, rewards: FloatArray, chosen: npt.NDArray[np.uint8], value: FloatArray, bound: FloatArray) -> None:
         """As :meth:`nhsvm.oracles.DagMultilabel.solve`."""
-        graph = self.graph
-        checked(graph, rewards, chosen, value, bound, np.uint8)
-        links = *graph.parents, *graph.leaf_ancestors
-        few_kernel(rewards, *self.useful(rewards), *links, self.allow_empty, chosen, value, bound)
+        self.solve_of(rewards, self.useful(rewards), chosen, value, bound)
+
+    def solve_of(
+        self, rewards: FloatArray, useful: tuple[PtrArray, IntArray], chosen: npt.NDArray[np.uint8], value: FloatArray,
+        bound: FloatArray,
+    ) -> None:  # fmt: skip
+        """The same, where the leaves that could be of use are known."""
+        b = self.below
+        links = b.above_ptr, b.above, b.paths_ptr, b.paths
+        few_kernel(rewards, *useful, *links, self.allow_empty, chosen, value, bound)
         if not self.allow_empty:
             self.or_one_leaf(rewards, chosen, value, bound)
 
@@ -54,8 +63,8 @@ class DagFew:
         It need not be of use beside others, so that it is not among the leaves that are looked at.
         """
         low = np.flatnonzero(value <= 0.0)
-        one = np.empty((len(low), self.graph.n_nodes), np.uint8)
-        single_kernel(rewards[low], one, self.graph.leaves, *self.graph.leaf_ancestors)
+        one = np.empty((len(low), self.n_nodes), np.uint8)
+        single_kernel(rewards[low], one, self.below.leaf_node, self.below.paths_ptr, self.below.paths)
         for t, y in zip(low.tolist(), one, strict=True):
             worth = rewards[t][y.view(np.bool_)].sum()
             if worth > value[t] or not chosen[t].any():
@@ -67,15 +76,15 @@ class DagFew:
 
         Its first node is the virtual root. ``must`` is what it costs if nothing below an inner node is chosen.
         """
-        nodes = _above_kernel(leaves, *self.graph.leaf_ancestors, self.graph.n_nodes)
+        below = self.below
+        nodes = _above_kernel(leaves, below.paths_ptr, below.paths, self.n_nodes)
         n = len(nodes) + 1
         if n > most:
             return None
-        parents = self.graph.parents
-        links = Links(*_links_kernel(nodes, *parents, self.graph.n_nodes))
+        links = Links(*_links_kernel(nodes, below.above_ptr, below.above, self.n_nodes))
         reward, cover = np.zeros(n), np.full(n, must)
         reward[1:] = rewards[nodes]
-        cover[1:][self._leaf_of[nodes] >= 0] = 0.0
+        cover[1:][self._is_leaf[nodes]] = 0.0
         cover[0] = 0.0 if self.allow_empty else must
         state = np.zeros(n, np.uint8)
         state[0] = ON
@@ -162,51 +171,46 @@ def few_kernel(
 ):  # fmt: skip
     """Sets of the leaves listed, their values and bounds; nothing, worth 0, if all sets cost something."""
     n_nodes = rewards.shape[1]
-    below, mark = np.zeros(n_nodes, np.int32), np.zeros(n_nodes, np.uint8)
-    total, top = np.zeros(n_nodes), np.empty(n_nodes)
+    below, total, top = np.zeros(n_nodes, np.int32), np.zeros(n_nodes), np.empty(n_nodes)
     nodes = np.empty(n_nodes, np.int32)
     for t in range(rewards.shape[0]):
         r, mine = rewards[t], leaves[indptr[t] : indptr[t + 1]]
-        n = mine.shape[0]
+        n, m = mine.shape[0], 0
         scale, everything = 0.0, 0.0
         for k in range(n):
             for q in range(paths_ptr[mine[k]], paths_ptr[mine[k] + 1]):
-                below[paths[q]] += 1
-                if below[paths[q]] == 1:
-                    everything += r[paths[q]]
-                    scale += abs(r[paths[q]])
+                c = paths[q]
+                below[c] += 1
+                if below[c] == 1:
+                    everything += r[c]
+                    scale += abs(r[c])
+                    nodes[m] = c
+                    m += 1
+        some = nodes[:m]
+        some.sort()
         least = 1e-12 * scale
         inside = np.ones(n, np.uint8)
         whole = everything + _improved(r, mine, inside, paths_ptr, paths, below, least)
-        for k in range(n):
-            for q in range(paths_ptr[mine[k]], paths_ptr[mine[k] + 1]):
-                below[paths[q]] = 0
-                mark[paths[q]] = 1
+        for c in some:
+            below[c] = 0
         other = np.zeros(n, np.uint8)
         best = _improved(r, mine, other, paths_ptr, paths, below, least)
-        for k in range(n):
-            for q in range(paths_ptr[mine[k]], paths_ptr[mine[k] + 1]):
-                below[paths[q]] = 0
+        y = chosen[t]
+        y[:] = 0
         if best >= whole:
             inside = other
-        y = chosen[t]
-        for c in range(n_nodes):
-            y[c] = 0
         for k in range(n):
             if inside[k]:
                 for q in range(paths_ptr[mine[k]], paths_ptr[mine[k] + 1]):
                     y[paths[q]] = 1
-        m, worth = 0, 0.0
-        for c in range(n_nodes):
-            nodes[m] = c
-            m += mark[c]
+        worth = 0.0
+        for c in some:
+            below[c] = 0
             worth += r[c] if y[c] else 0.0
-        for e in range(m):
-            total[nodes[e]], top[nodes[e]] = 0.0, -1e300
+            total[c], top[c] = 0.0, -1e300
         upper, root = 0.0, -1e300
         for e in range(m - 1, -1, -1):
-            c = nodes[e]
-            mark[c] = 0
+            c = some[e]
             v = r[c]
             if total[c] > 0.0:
                 v += total[c]

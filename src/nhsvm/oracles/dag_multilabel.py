@@ -89,7 +89,7 @@ class DagMultilabel:
         self.budget = int(budget)
         self.precision = float(precision)
         self.exact = exact
-        self.few = DagFew(graph, allow_empty)
+        self.few = DagFew(graph.parents, graph.leaf_ancestors, allow_empty)
         self._plan = make_plan(graph, allow_empty)
         self._branches = True
         self._spare: list[BatchLooks] = []  # room that no thread uses now

@@ -22,6 +22,16 @@ def _room(array, needed):
     return larger
 
 
+@inlined
+def _listed(item, mark, found, n):
+    """Add an item to the list unless it is marked; the size of the list."""
+    if mark[item] == 0:
+        mark[item] = 1
+        found[n] = item
+        n += 1
+    return n
+
+
 @kernel
 def layout_kernel(
     samples, n_cells, sizes, mass, leaves, levels, rewards, chosen, whole, useful_ptr, useful, truth_ptr, truth,
@@ -36,6 +46,7 @@ def layout_kernel(
     z_at, true = np.zeros(n_columns), np.zeros(n_columns, np.uint8)
     active, mark = np.zeros(n_leaves, np.uint8), np.zeros(n_columns, np.uint8)
     slot, fill = np.empty(n_columns, np.int32), np.empty(n_columns + 1, np.int32)
+    some, nodes = np.empty(n_leaves, np.int32), np.empty(n_columns, np.int32)
     o_local, o_cells, o_leaves, o_children = (
         np.zeros(n, np.int32), np.zeros(n, np.int32), np.zeros(n, np.int32), np.zeros(n, np.int32)
     )  # fmt: skip
@@ -52,9 +63,10 @@ def layout_kernel(
             true[truth[e]] = 1
         # leaves that are in a cell, or that a cell would gain by, or that the oracle has chosen
         first_cell, first = cell, at
+        n_some = 0
         for _ in range(n_cells[t]):
             for e in range(at, at + sizes[cell]):
-                active[leaves[e]] = 1
+                n_some = _listed(leaves[e], active, some, n_some)
                 for q in range(paths_ptr[leaves[e]], paths_ptr[leaves[e] + 1]):
                     z_at[paths[q]] = 1.0
             for e in range(useful_ptr[t], useful_ptr[t + 1]):
@@ -64,31 +76,32 @@ def layout_kernel(
                     for q in range(paths_ptr[leaf], paths_ptr[leaf + 1]):
                         rise += r[paths[q]] if z_at[paths[q]] == 0.0 else 0.0
                     if rise > 0.0:
-                        active[leaf] = 1
+                        n_some = _listed(leaf, active, some, n_some)
             for e in range(at, at + sizes[cell]):
                 for q in range(paths_ptr[leaves[e]], paths_ptr[leaves[e] + 1]):
                     z_at[paths[q]] = 0.0
             at += sizes[cell]
             cell += 1
-        for c in range(n_columns):
-            if chosen[t, c] > 0 and leaf_of[c] >= 0:
-                active[leaf_of[c]] = 1
         for leaf in range(n_leaves):
-            if active[leaf] == 1:
-                for q in range(paths_ptr[leaf], paths_ptr[leaf + 1]):
-                    mark[paths[q]] = 1
+            if chosen[t, paths[paths_ptr[leaf + 1] - 1]] > 0:
+                n_some = _listed(leaf, active, some, n_some)
+        mine = some[:n_some]
+        mine.sort()
         n_local = 0
-        o_column, o_own = _room(o_column, t_local + n_columns), _room(o_own, t_local + n_columns)
-        o_r, o_held = _room(o_r, t_local + n_columns), _room(o_held, t_local + n_columns)
-        for c in range(n_columns):
-            if mark[c] == 1:
-                mark[c] = 0
-                slot[c] = n_local
-                o_column[t_local + n_local] = c
-                o_own[t_local + n_local] = true[c]
-                o_r[t_local + n_local] = r[c]
-                o_held[t_local + n_local] = 0.0
-                n_local += 1
+        for leaf in mine:
+            for q in range(paths_ptr[leaf], paths_ptr[leaf + 1]):
+                n_local = _listed(paths[q], mark, nodes, n_local)
+        nodes[:n_local].sort()
+        o_column, o_own = _room(o_column, t_local + n_local), _room(o_own, t_local + n_local)
+        o_r, o_held = _room(o_r, t_local + n_local), _room(o_held, t_local + n_local)
+        for j in range(n_local):
+            c = nodes[j]
+            mark[c] = 0
+            slot[c] = j
+            o_column[t_local + j] = c
+            o_own[t_local + j] = true[c]
+            o_r[t_local + j] = r[c]
+            o_held[t_local + j] = 0.0
         # lists of children; those of what is above all are the last
         o_ptr = _room(o_ptr, t_ptr + n_local + 2)
         for j in range(n_local + 2):
@@ -118,10 +131,9 @@ def layout_kernel(
         t_child += n_children
         # paths
         first_leaf = t_leaf
-        for leaf in range(n_leaves):
-            moves = active[leaf] == 1 and not whole
+        for leaf in mine:
             active[leaf] = 0
-            if moves:
+            if not whole:
                 o_npath = _room(o_npath, t_leaf + 1)
                 o_npath[t_leaf] = paths_ptr[leaf + 1] - paths_ptr[leaf]
                 o_path = _room(o_path, t_path + o_npath[t_leaf])

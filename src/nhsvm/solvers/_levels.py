@@ -25,7 +25,7 @@ import numpy.typing as npt
 from nhsvm._jit import kernel
 from nhsvm.columns import Columns
 from nhsvm.hierarchy.graph import FloatArray, IntArray, PtrArray, Ragged
-from nhsvm.oracles._candidates import candidates_kernel
+from nhsvm.oracles._dag_few import DagFew
 from nhsvm.solvers._level_layout import layout_kernel
 from nhsvm.solvers._level_step import level_batch_kernel
 from nhsvm.solvers._steps import Steps, pointers
@@ -75,16 +75,20 @@ class Levels:
     columns : Columns
     above : Ragged
         Columns next above every column.
+    allow_empty : bool
+        A label set may be empty.
     whole : bool
         Cells are points of a relaxation.
     """
 
     def __init__(
-        self, truth: Ragged, costs: FloatArray, columns: Columns, above: Ragged, *, whole: bool = False
-    ) -> None:
+        self, truth: Ragged, costs: FloatArray, columns: Columns, above: Ragged, *, allow_empty: bool = False,
+        whole: bool = False,
+    ) -> None:  # fmt: skip
         self.truth, self.whole = truth, whole
         self.lattice = _points(columns.n_columns) if whole else _lattice(columns, above)
         leaf_of = self.lattice.leaf_of
+        self.few = DagFew(above, columns.paths, allow_empty)  # the oracle on columns
         # of every sample: number of leaves of each cell, masses, leaves, levels
         self.sizes: list[IntArray] = []
         self.masses: list[FloatArray] = list(costs[:, None].copy())
@@ -116,7 +120,10 @@ class Levels:
         """Make these variables of one path of C fit for the next costs."""
         self.rescale(np.divide(now, before, out=np.zeros_like(now), where=before > 0))
 
-    def layout(self, samples: PtrArray, rewards: FloatArray, chosen: npt.NDArray[Any], team: Team) -> Shelves:
+    def layout(
+        self, samples: PtrArray, rewards: FloatArray, chosen: npt.NDArray[Any], team: Team,
+        known: tuple[PtrArray, IntArray] | None = None,
+    ) -> Shelves:  # fmt: skip
         """The cells of some samples with the leaves that may move, and cells for the label sets found.
 
         Parameters
@@ -127,6 +134,8 @@ class Levels:
         chosen : array of (n, n_columns)
             What the oracle has found.
         team : Team
+        known : (array of n + 1, array), optional
+            Leaves that cells may gain by, of every sample, if they are known.
         """
         n = len(samples)
         parts: list[Any] = [None] * -(-n // _CHUNK)
@@ -140,7 +149,7 @@ class Levels:
                     for table in (self.sizes, self.masses, self.leaves, self.levels)
                 ]
                 n_cells = np.array([len(self.masses[i]) for i in mine], np.int32)
-                useful = self._useful(rewards[some])
+                useful = self._useful(rewards[some]) if known is None else _part(*known, some)
                 *made, sizes = layout_kernel(
                     mine, n_cells, *kept, rewards[some], chosen[some], self.whole, *useful, *self.truth, *self.lattice
                 )
@@ -153,8 +162,7 @@ class Levels:
         """Leaves that cells may gain by, of every row of rewards; none if cells are whole."""
         if self.whole:
             return np.zeros(len(rewards) + 1, np.int64), np.empty(0, np.int32)
-        indptr, leaves = candidates_kernel(rewards, *self.lattice)
-        return indptr, leaves
+        return self.few.useful(rewards)
 
     def keep(self, samples: PtrArray, layout: Shelves) -> None:
         """Store what steps have made of a layout."""
@@ -231,6 +239,12 @@ class LevelSteps(Steps):
                 tolerance, sweeps, gaps,
             )
         )  # fmt: skip
+
+
+def _part(indptr: PtrArray, leaves: IntArray, some: slice) -> tuple[PtrArray, IntArray]:
+    """Lists of some samples."""
+    first, last = indptr[some.start], indptr[some.stop]
+    return indptr[some.start : some.stop + 1] - first, leaves[first:last]
 
 
 def _lattice(columns: Columns, above: Ragged) -> Lattice:

@@ -51,7 +51,13 @@ def _first_state(problem: SetProblem) -> Marginals | Levels:
     first, above, relaxed = (problem.truth, problem.costs), problem.above, problem.answers is not None
     if _is_forest(above) and not relaxed:
         return Marginals(*first, above)
-    return Levels(*first, problem.columns, above, whole=relaxed)
+    return Levels(*first, problem.columns, above, allow_empty=problem.oracle.allow_empty, whole=relaxed)
+
+
+def _joined(lists: list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]]) -> tuple[Any, Any]:
+    """Lists of samples one after the other, as (where they begin, the lists)."""
+    sizes = np.concatenate([np.diff(indptr) for indptr, _ in lists])
+    return np.concatenate([[0], np.cumsum(sizes)]), np.concatenate([leaves for _, leaves in lists])
 
 
 class Found(NamedTuple):
@@ -81,8 +87,9 @@ class SetAscent(Ascent):
         self.renewal: Callable[[int], SetOracle] | None = None if self.recalled is None else oracle.renewal
         self.near = _NEARER if self.renewal is None else _NEAR
         self.oracles = problem.oracles  # the quickest first
-        if self.recalled is None and hasattr(oracle, "few"):
-            self.oracles = oracle.few, *self.oracles
+        self.few = None
+        if self.recalled is None and isinstance(made, Levels) and hasattr(oracle, "few"):
+            self.few, self.oracles = made.few, (oracle.few, *self.oracles)
         self.thorough = state is not None  # the oracle itself is asked, from now on
         self.seen = np.inf  # gap by what the oracle in use finds, in the last certificate
         self.certificate = Certificate(float(problem.costs @ problem.first_slacks()), 0.0)
@@ -177,6 +184,8 @@ class SetAscent(Ascent):
         rewards, chosen = np.empty(scores.shape), np.empty(scores.shape, problem.kind)
         slack = np.empty(n)
 
+        lists: dict[int, tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]] = {}
+
         def work(lo: int, hi: int) -> None:
             scorer(lo, hi, scores)
             part = slice(lo, hi)
@@ -184,11 +193,19 @@ class SetAscent(Ascent):
             oracle = self.oracles[self.effort]
             if self.renewal is not None and not self.thorough:
                 oracle = self.renewal(0)
-            chosen[part], value, _ = problem.asked(oracle, rewards[part], **self.remembered(samples[part]))
+            if self.few is not None and self.effort == 0:  # on columns, so that steps know these leaves, too
+                lists[lo] = self.few.useful(rewards[part])
+                value, bound = np.empty((2, hi - lo))
+                self.few.solve_of(rewards[part], lists[lo], chosen[part], value, bound)
+            else:
+                chosen[part], value, _ = problem.asked(oracle, rewards[part], **self.remembered(samples[part]))
             slack[part] = value - problem.true_rewards(samples[part], rewards[part])
             self.or_truth(samples[part], chosen[part], slack[part])
 
         self.team.split(n, work)
+        if lists and isinstance(self.state, Levels):
+            useful = _joined([lists[lo] for lo in sorted(lists)])
+            return Found(self.state.layout(samples, rewards, chosen, self.team, useful), slack)
         return Found(self.state.layout(samples, rewards, chosen, self.team), slack)
 
     def or_truth(self, samples: np.ndarray, chosen: npt.NDArray[Any], slack: FloatArray) -> None:
