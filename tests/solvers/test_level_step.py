@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nhsvm.solvers._level_step import _best_level, _others
+from nhsvm.solvers._level_step import _best_level, _best_set, _others
 from strategies import dags
 
 
@@ -46,3 +46,13 @@ def test_what_a_path_keeps_without_its_leaf(h, seed):
         m = np.empty(len(path))
         _others(path, ptr, child, z, np.full(graph.n_nodes, -1, np.int32), m)
         np.testing.assert_array_equal(m, np.max(np.where(below, without[:, None], 0.0), axis=0)[path])
+
+
+def test_leaves_do_not_take_turns_for_ever():
+    """By rounding, each of three changes in a row is worth 1e-17 here."""
+    paths = [[1, 2, 5, 6, 7], [0, 2, 3, 4, 6, 8], [0, 1, 2, 3, 5, 6, 9]]
+    r = np.array([0.4, 0.1 + 0.2, 0.4, -0.2, -(0.1 + 0.2), -0.2, -0.4, -0.1, 0.1, -0.2])
+    ptr = np.cumsum([0, *map(len, paths)])
+    below = np.empty(len(r), np.int32)
+    total = _best_set(ptr, np.concatenate(paths), r, np.empty(3, np.int32), below, True)
+    assert total == pytest.approx(r[below > 0].sum(), abs=1e-12)

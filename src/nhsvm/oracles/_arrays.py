@@ -7,8 +7,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from nhsvm.errors import OptionError
+from nhsvm.errors import DataError, OptionError
 from nhsvm.hierarchy.graph import FloatArray, Graph
+
+LARGEST = 1e280  # of Σ|r|; some multiples of it have to be finite
+
+
+def check_finite(rewards: FloatArray, scales: FloatArray) -> None:
+    """Raise unless all rewards are finite and not too large; ``scales`` has Σ|r| of every sample."""
+    for t in np.flatnonzero(~np.isfinite(scales))[:1].tolist():
+        node = int(np.argmin(np.isfinite(rewards[t])))
+        raise DataError(f"rewards must be finite, but sample {t} has {rewards[t, node]} at node number {node}")
+    for t in np.flatnonzero(scales > LARGEST)[:1].tolist():
+        raise DataError(f"the rewards of sample {t} are too large: their sizes add up to {scales[t]:.0e}")
 
 
 def checked(

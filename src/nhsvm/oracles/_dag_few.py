@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from nhsvm._jit import inlined, kernel
 from nhsvm.hierarchy.graph import FloatArray, IntArray, PtrArray, Ragged
+from nhsvm.oracles._arrays import check_finite
 from nhsvm.oracles._candidates import candidates_kernel, make_below
 from nhsvm.oracles._dag_leaves import single_kernel
 from nhsvm.oracles._dag_looks import Core
@@ -49,6 +50,7 @@ class DagFew:
         bound: FloatArray,
     ) -> None:  # fmt: skip
         """The same, where the leaves that could be of use are known."""
+        check_finite(rewards, np.abs(rewards).sum(axis=1))
         b = self.below
         links = b.above_ptr, b.above, b.paths_ptr, b.paths
         few_kernel(rewards, *useful, *links, self.allow_empty, chosen, value, bound)
@@ -131,7 +133,6 @@ def _links_kernel(nodes, above_ptr, above, n_nodes):
             k += 1
         parent_ptr[j + 1] = k
     for j in range(m):
-        fill[j] = child_ptr[j]
         child_ptr[j + 1] += child_ptr[j]
         fill[j] = child_ptr[j]
     for j in range(1, m):
@@ -226,7 +227,6 @@ def few_kernel(
                 p = above[q]
                 total[p] += max(v, 0.0)
                 top[p] = max(top[p], v)
-        if not allow_empty and upper <= 0.0 and m > 0:
-            upper = root
         value[t] = worth
-        bound[t] = max(upper, worth)
+        # where all sets cost something, none may be chosen, and it must not be none: a leaf will be
+        bound[t] = root if not allow_empty and upper <= 0.0 else max(upper, worth)

@@ -7,9 +7,9 @@ import copy
 import numpy as np
 import numpy.typing as npt
 
-from nhsvm.errors import DataError, OptionError
+from nhsvm.errors import OptionError
 from nhsvm.hierarchy.graph import FloatArray, Graph
-from nhsvm.oracles._arrays import checked
+from nhsvm.oracles._arrays import check_finite, checked
 from nhsvm.oracles._dag_batch import BatchLooks, solve_core
 from nhsvm.oracles._dag_few import DagFew
 from nhsvm.oracles._dag_leaves import HUGE, leaf_kernel, single_kernel
@@ -18,9 +18,9 @@ from nhsvm.oracles._dag_plan import make_plan
 from nhsvm.oracles._dag_renewal import DagRenewal
 from nhsvm.oracles._dag_single import best_leaf
 
-_LARGEST = 1e280  # of Σ|r|; some multiples of it have to be finite
 _LONGER = 8  # budgets before HiGHS: it takes longer than that for nearly all
 _LARGE = 6_000  # nodes of a core that is worth looking at in parts
+_PATHS = 20  # nodes above a leaf, on average; with more, finding leaves of use takes longer than it saves
 _MOST = 0.25  # of them may be above the leaves of use
 _QUICKER = (5_000, 50_000)  # budgets: a dive, or some looks; one sweep alone misses most of what weights of 1 violate
 
@@ -91,6 +91,8 @@ class DagMultilabel:
         self.exact = exact
         self.few = DagFew(graph.parents, graph.leaf_ancestors, allow_empty)
         self._plan = make_plan(graph, allow_empty)
+        paths = graph.leaf_ancestors
+        self._in_parts = len(self._plan.node) >= _LARGE and len(paths.indices) <= _PATHS * graph.n_leaves
         self._branches = True
         self._spare: list[BatchLooks] = []  # room that no thread uses now
 
@@ -145,7 +147,7 @@ class DagMultilabel:
         if (memory is None) != (rows is None):
             raise OptionError("memory and rows go together: give both or none")
         scales = np.abs(rewards).sum(axis=1)
-        self._check(rewards, scales)
+        check_finite(rewards, scales)
         gap = np.zeros(len(rewards))
         hopeless = np.zeros(len(rewards), bool) if self.allow_empty else rewards.max(axis=1, initial=-np.inf) <= 0.0
         for t in np.flatnonzero(hopeless).tolist():
@@ -175,13 +177,14 @@ class DagMultilabel:
     ) -> npt.NDArray[np.int64]:  # fmt: skip
         """Solve the samples in which few leaves could be of use, on what is above these; the others."""
         most = int(_MOST * len(self._plan.node))
-        if most < _MOST * _LARGE:
+        if not self._in_parts:
             return some
         indptr, leaves = self.few.useful(rewards[some])
         others = []
         for k, t in enumerate(some.tolist()):
             mine = leaves[indptr[k] : indptr[k + 1]]
-            found = self.few.core(rewards[t], mine, most, -4.0 * scales[t]) if 0 < len(mine) < most else None
+            scale = scales[t] if scales[t] > 0.0 else 0.5
+            found = self.few.core(rewards[t], mine, most, -4.0 * scale) if len(mine) < most else None
             if found is None:
                 others.append(t)
                 continue
@@ -189,12 +192,14 @@ class DagMultilabel:
             precision = 0.0 if self.exact else self.precision
             branches = self._branches and not self.exact
             budget = self.budget * (1 + _LONGER * self.exact)
-            on, open_ = solve_core(core, scales[t], budget, precision, self.exact, branches)
+            on, open_ = solve_core(core, scale, budget, precision, self.exact, branches)
             chosen[t] = 0
             chosen[t, nodes] = on[1:]
             value = rewards[t : t + 1][:, chosen[t].view(np.bool_)].sum(axis=1)
             bound = value + open_
             if not self.allow_empty:
+                if len(mine) == 0:  # one leaf, then
+                    value[:], bound[:] = -HUGE, -HUGE
                 self.few.or_one_leaf(rewards[t : t + 1], chosen[t : t + 1], value, bound)
             gap[t] = bound[0] - value[0]
         return np.array(others, np.int64)
@@ -263,10 +268,3 @@ class DagMultilabel:
     def improve(self, rewards: FloatArray, scales: FloatArray, chosen: npt.NDArray[np.uint8], gap: FloatArray) -> None:
         """Better label sets by single leaves, where there is a gap; it falls by what they gain."""
         leaf_kernel(rewards, scales, chosen, gap, self.graph.leaves, *self.graph.leaf_ancestors, self.allow_empty)
-
-    def _check(self, rewards: FloatArray, scales: FloatArray) -> None:
-        for t in np.flatnonzero(~np.isfinite(scales))[:1].tolist():
-            node = int(np.argmin(np.isfinite(rewards[t])))
-            raise DataError(f"rewards must be finite, but sample {t} has {rewards[t, node]} at node number {node}")
-        for t in np.flatnonzero(scales > _LARGEST)[:1].tolist():
-            raise DataError(f"the rewards of sample {t} are too large: their sizes add up to {scales[t]:.0e}")

@@ -162,8 +162,11 @@ def _best_set(path_ptr, path, r, inside, below, allow_empty):
     ``below`` has the leaves of the set at or below every node, ``inside`` whether a leaf is one of them.
     """
     n = path_ptr.shape[0] - 1
+    least = 0.0
     for c in range(r.shape[0]):
         below[c] = 0
+        least += abs(r[c])
+    least *= 1e-12  # leaves that rounding alone makes worth it could take turns for ever
     size, total = 0, 0.0
     k, left, one, most = 0, n, 0, -1e300
     for e in range(n):
@@ -177,7 +180,7 @@ def _best_set(path_ptr, path, r, inside, below, allow_empty):
             one, most = k, worth
         sign = 1 - 2 * own
         left -= 1
-        if sign * worth > 0.0 and (own == 0 or size > 1 or allow_empty):
+        if sign * worth > least and (own == 0 or size > 1 or allow_empty):
             total += sign * worth
             size += sign
             inside[k] = 1 - own

@@ -25,7 +25,6 @@ from nhsvm.rows import StoredRows
 FULL = -1  # size of a full row
 _SHARE = 0.2  # of the columns from which on a row is full: an entry of a short one takes several times as long to read
 _CLASSES = 40  # sizes of rooms, powers of two
-_VIRTUAL = 2**33  # bytes, beyond which no array is larger than the limit: systems refuse more than there is
 _HOLES = 4096  # rooms of one size that are remembered for reuse; others stay empty until rows are made anew
 
 
@@ -71,13 +70,18 @@ class Rows:
         self.start = np.zeros(n_rows, dtype=np.int64)
         self.size, self.room = np.zeros((2, n_rows), dtype=np.int32)
         self.entry_bytes, self.full_bytes = narrow.itemsize + self.dtype.itemsize, n_columns * self.dtype.itemsize
-        # room that rows have left, and parts of other threads, are not to be had: a pool of twice the entries
-        virtual = max(limit, min(2 * limit, _VIRTUAL))
-        most = min(virtual // self.entry_bytes, 4 * n_rows * n_columns) + 64
-        self.index, self.value = np.empty(most, dtype=narrow), np.empty(most, dtype=self.dtype)
-        self.full = np.empty((min(virtual // self.full_bytes, n_rows), n_columns), dtype=self.dtype)
+        try:  # room that rows have left, and parts of other threads, are not to be had: twice what they may take
+            self._allocate(2 * limit, narrow)
+        except MemoryError:  # more than the system has in all; what is used counts against the limit in any case
+            self._allocate(limit, narrow)
         self.least = max(4, int(_SHARE * n_columns))  # entries from which on a row is full
         self.share(n_threads)
+
+    def _allocate(self, size: int, narrow: np.dtype[Any]) -> None:
+        """Pool and full rows of ``size`` bytes each, at most."""
+        most = min(size // self.entry_bytes, 4 * self.n_rows * self.n_columns) + 64
+        self.index, self.value = np.empty(most, dtype=narrow), np.empty(most, dtype=self.dtype)
+        self.full = np.empty((min(size // self.full_bytes, self.n_rows), self.n_columns), dtype=self.dtype)
 
     def share(self, n_threads: int) -> None:
         """Forget all rows, and give every thread a part of the pool."""
