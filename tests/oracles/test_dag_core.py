@@ -38,9 +38,9 @@ def make_core(h, seed, kind="noise"):
     return core, looks.looks.work.samples["big"][0], r
 
 
-def loaded(h, r):
+def loaded(h, r, allow_empty=False):
     """Room with one sample that is ready for its first look, and a copy of its core."""
-    looks = BatchLooks(make_plan(h.graph, False), False)
+    looks = BatchLooks(make_plan(h.graph, allow_empty), allow_empty)
     looks.load(r, np.abs(r).sum(axis=1), 0, 0.0, (np.empty(0, np.int64), *make_memory(0, 1, 1)))
     core = looks.first(0)
     arrays = {"reward": core.reward.copy(), "cover": core.cover.copy(), "state": core.state.copy()}
@@ -90,11 +90,11 @@ def test_a_smaller_core_has_the_same_optimum(kind, h, seed):
 
 
 @pytest.mark.parametrize("kind", ["noise", "ties", "cover", "planted"])
-@given(dags(40), seeds, st.floats(-1.0, 1.0))
-def test_what_is_pruned_no_best_set_has_and_what_is_put_in_every_one_does(kind, h, seed, more):
-    if not 1 < len(make_plan(h.graph, False).node) <= 12:
+@given(dags(40), seeds, st.floats(-1.0, 1.0), st.booleans())
+def test_what_is_pruned_no_best_set_has_and_what_is_put_in_every_one_does(kind, h, seed, more, allow_empty):
+    if not 1 < len(make_plan(h.graph, allow_empty).node) <= 12:
         return
-    looks, core = loaded(h, random_rewards(h.graph, kind, seed, 1) + more)
+    looks, core = loaded(h, random_rewards(h.graph, kind, seed, 1) + more, allow_empty)
     if not looks.looks.prune():
         return
     work, best = looks.looks.work, dag_core.best(core)

@@ -297,6 +297,7 @@ def test_what_is_renewed_is_never_wrong(h, seed, allow_empty):
             assert (value >= np.where(value < 0, np.max(closures, axis=0), -np.inf) - 1e-10 * scale)[2:].all()
         assert (bound >= best - 1e-10 * scale).all()
         assert (bound <= highest + 1e-6 * scale).all()  # shares are remembered in single precision
+        assert np.isfinite(memory.shares).all()
         highest, lowest = bound.copy(), value.copy()
 
 
