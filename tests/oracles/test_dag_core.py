@@ -90,12 +90,16 @@ def test_a_smaller_core_has_the_same_optimum(kind, h, seed):
 
 
 @pytest.mark.parametrize("kind", ["noise", "ties", "cover", "planted"])
-@given(dags(40), seeds, st.floats(-1.0, 1.0), st.booleans())
-def test_what_is_pruned_no_best_set_has_and_what_is_put_in_every_one_does(kind, h, seed, more, allow_empty):
+@pytest.mark.parametrize("stages", [("prune",), ("cut",), ("prune", "cut"), ("cut, briefly",)])
+@given(h=dags(40), seed=seeds, more=st.floats(-1.0, 1.0), allow_empty=st.booleans())
+def test_what_is_taken_out_no_best_set_has_and_what_is_put_in_every_one_does(
+    kind, stages, h, seed, more, allow_empty
+):  # fmt: skip
     if not 1 < len(make_plan(h.graph, allow_empty).node) <= 12:
         return
     looks, core = loaded(h, random_rewards(h.graph, kind, seed, 1) + more, allow_empty)
-    if not looks.looks.prune():
+    run = {"prune": looks.looks.prune, "cut": looks.looks.cut, "cut, briefly": lambda: looks.looks.cut(0)}
+    if not sum([run[stage]() for stage in stages]):
         return
     work, best = looks.looks.work, dag_core.best(core)
     smaller = looks.looks.core(0, core)
@@ -122,6 +126,23 @@ def test_most_of_a_large_graph_is_pruned():
     assert looks.looks.prune() == 1
     assert looks.looks.work.lines["size"][0] < 0.2 * core.size
     assert np.array_equal(answer(ORACLES["dag_multilabel"](h.graph), r)[0][0], r[0] > 0)
+
+
+def test_flows_settle_most_of_what_rewards_alone_do_not():
+    """Rewards of both signs everywhere: one node in four is left, and the best set is still found."""
+    rng = np.random.default_rng(0)
+    edges = [(f"n{rng.integers(c)}", f"n{c}") for c in range(1, 600)]
+    edges += [(f"n{rng.integers(c)}", f"n{c}") for c in rng.integers(1, 600, 300)]
+    h = Hierarchy.from_edges(list(dict.fromkeys(edges)))
+    r = rng.normal(size=(1, h.n_nodes))
+    looks, core = loaded(h, r)
+    looks.looks.prune()
+    left = looks.looks.work.lines["size"][0]
+    looks.looks.cut()
+    assert left > 0.4 * core.size
+    assert looks.looks.work.lines["size"][0] < 0.25 * core.size
+    value = answer(ORACLES["dag_multilabel"](h.graph, exact=True), r)[1][0]
+    assert value == pytest.approx(solve_program(core, looks.looks.work.samples["big"][0])[1], abs=1e-6)
 
 
 @pytest.mark.parametrize("kind", ["noise", "ties", "cover", "planted"])

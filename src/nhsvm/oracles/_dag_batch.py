@@ -56,7 +56,7 @@ class BatchLooks:
         if len(plan.node) == 1:  # a tree: all is folded
             w.best[:] = 1
         else:
-            self.looks.run(self.looks.prune())
+            self.looks.run(self.looks.prune() + self.looks.cut())
             for s in range(k):
                 gap[s] = left_open(self.looks, s, self.first(s), exact, branches)
         unfold_kernel(

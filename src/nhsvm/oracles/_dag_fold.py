@@ -18,7 +18,7 @@ def fold_kernel(
 
     ``scales`` has Σ|r| of each. ``core`` has the groups that are nodes of the core, ``member`` a node of the hierarchy
     in each. ``shares``, ``sets`` and ``known`` are what is remembered of each of ``rows``, see
-    :class:`nhsvm.oracles._dag_memory.Memory`; there may be no rows.
+    :class:`nhsvm.oracles._dag_memory.Memory`; there may be no rows, and no room for shares.
     """
     n, n_edges, n_groups = all_reward.shape[1], all_share.shape[1], is_leaf.shape[0]
     covered = np.empty(n, np.uint8)
@@ -55,6 +55,7 @@ def fold_kernel(
         me.phase, me.line, me.shrink, me.looks, me.stalled, me.patience, me.rounds = RUNNING, 0, 0, 0, 0, 60, 1
         me.find, me.found, me.over, me.first, me.work, me.budget = 0, 0, 0, 1, 0, budget
         me.value, me.bound, me.last, me.given_up = -1e300, 1e300, 1e300, -1e300
+        me.remember = shares.shape[1]
         me.big, me.tolerance, me.precision = big, 1e-12 * scales[s], precision
         line.size, line.n_edges, line.links, line.folds, line.swept, line.constant = n, n_edges, 0, 0, 0, 0.0
         if rows.shape[0] > 0 and known[rows[s]]:
@@ -103,7 +104,7 @@ def unfold_kernel(
             bare[p] &= ~only
         for i in range(group.shape[0]):
             chosen[s, i] = y[group[i]]
-        if rows.shape[0] > 0:
+        if shares.shape[1] > 0:
             t = rows[s]
             known[t] = 2
             line = lines[2 * s]

@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nhsvm.hierarchy.graph import FloatArray, IntArray
+from nhsvm.oracles._dag_compact import compact_kernel
+from nhsvm.oracles._dag_cut import cut_kernel
 from nhsvm.oracles._dag_next import back_kernel, next_kernel
 from nhsvm.oracles._dag_plan import Links
 from nhsvm.oracles._dag_primal import find_kernel
@@ -18,6 +20,8 @@ from nhsvm.oracles._dag_sweeps import RISE, sweep_kernel
 from nhsvm.oracles._dag_work import RUNNING, States, Work, make_work
 
 _PART, _STEPS = 60, 20_000  # nodes and steps up to which connected parts are solved by themselves
+_EFFORT = 20  # see Looks.cut
+_MANY, _SOME = 0.2, 0.05  # of the nodes, settled by rewards or by flows; for fewer, a smaller core is not worth making
 _PATIENCE, _ROUNDS = 6, 3  # looks at a part before it is split again; sweeps in its first look
 
 
@@ -78,7 +82,9 @@ class Looks:
         self._shrink = (
             *both, n.reward, n.cover, n.state, n.node, *k, w.share, w.edge, w.kept, *t, w.fate
         )  # fmt: skip
-        self._prune = *both, n.reward, n.cover, n.state, n.node, *k, w.share, w.edge, w.kept, t.done, w.fate
+        self._prune = *both, n.reward, n.cover, *k[:4], w.fate
+        self._cut = *both, n.reward, n.cover, n.state, *k, w.fate
+        self._compact = *both, n.reward, n.cover, n.state, n.node, *k, w.share, w.edge, w.kept, t.done, w.fate
         self._sweep = (
             *both, n.reward, n.cover, n.state, n.star, n.marginal, k.child_ptr, k.parent_ptr, k.parent, k.slot, w.share
         )  # fmt: skip
@@ -100,8 +106,17 @@ class Looks:
             running, shrinking = self.next()
 
     def prune(self) -> int:
-        """Take out what no best set holds, before the first look; the number of samples that shrink then."""
-        return int(prune_kernel(*self._prune))
+        """Take out what rewards settle, before the first look; the number of samples that shrink then."""
+        prune_kernel(*self._prune)
+        return int(compact_kernel(_MANY, *self._compact))
+
+    def cut(self, effort: int = _EFFORT) -> int:
+        """Take out what flows settle, before the first look; the number of samples that shrink then.
+
+        ``effort`` times its nodes may be visited in search of ways for a flow.
+        """
+        cut_kernel(effort, *self._cut)
+        return int(compact_kernel(_SOME, *self._compact))
 
     def shrink(self) -> None:
         """Apply decisions."""

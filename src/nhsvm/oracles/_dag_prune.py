@@ -22,10 +22,7 @@ from __future__ import annotations
 import numpy as np
 
 from nhsvm._jit import kernel
-from nhsvm.oracles._dag_work import FREE, ON, RUNNING
-
-_PART = 0.2  # of the nodes; if fewer are settled, a smaller core is not worth making
-_OUT, _IN = -1, -2  # in place of a number in the smaller core
+from nhsvm.oracles._dag_work import FREE, OFF, ON, RUNNING
 
 # What is noted of a node, 64 bytes, so that it takes one cache line to look at a parent. What is private below it:
 # sum of what is worth something, best cover, second best, child of the best; X, X without that child; of ĝ: Σ, max
@@ -35,24 +32,19 @@ _WORTH = _BARE  # of a node with all that is private below it, until X is known
 
 @kernel
 def prune_kernel(
-    samples, lines, all_reward, all_cover, all_state, all_node, all_child_ptr, all_child, all_parent_ptr, all_parent,
-    all_slot, all_share, all_edge, all_kept, all_done, all_fate,
+    samples, lines, all_reward, all_cover, all_child_ptr, all_child, all_parent_ptr, all_parent, all_fate
 ):  # fmt: skip
-    """Settle what can be on the first cores; the number of samples that have a smaller one, to be shrunk further."""
-    most, most_edges = all_reward.shape[1], all_share.shape[1]
-    child_ptr, child, slot = all_child_ptr[0], all_child[0], all_slot[0]
-    parent_ptr, parent = all_parent_ptr[0], all_parent[0]
-    number, fill = np.empty(most, np.int32), np.empty(most, np.int32)
+    """Decisions on the first cores."""
+    most = all_reward.shape[1]
+    child_ptr, child, parent_ptr, parent = all_child_ptr[0], all_child[0], all_parent_ptr[0], all_parent[0]
     inside, covered = np.empty(most, np.uint8), np.empty(most, np.uint8)
     note = np.empty(8 * most)  # a row a node
-    old_share = np.empty(most_edges)
-    shrinking = 0
     for s in range(samples.shape[0]):
         me, line = samples[s], lines[2 * s]
         if me.phase != RUNNING:
             continue
         b, n = 2 * s, line.size
-        reward, cover, state = all_reward[b], all_cover[b], all_state[b]
+        reward, cover, fate = all_reward[b], all_cover[b], all_fate[b]
         slack = 1e-12 * me.big
         for i in range(n):
             t = 8 * i
@@ -115,72 +107,8 @@ def prune_kernel(
                 note[u + _TOTAL] += max(worth, 0.0)
                 note[u + _TOP] = max(note[u + _TOP], worth)
             note[t + _SUM] = held
-        m = 0
         for i in range(n):
             out = i > 0 and note[8 * i + _SUM] < -slack and inside[i] == 0
             for q in range(parent_ptr[i], parent_ptr[i + 1]):
-                out |= number[parent[q]] == _OUT
-            if out:
-                number[i] = _OUT
-            elif inside[i] and covered[i]:
-                number[i] = _IN
-            else:
-                number[i] = m
-                m += 1
-        if m > (1.0 - _PART) * n:
-            continue
-        # the smaller core takes the place of the larger one
-        share, edge, to, fate, done = all_share[b], all_edge[b], all_node[b], all_fate[b], all_done[b]
-        if line.swept == 0:  # as in a first sweep up: nobody will look at what goes, but its shares are remembered
-            for i in range(n):
-                note[8 * i + _TOTAL], note[8 * i + _TOP] = 0.0, cover[i]
-            for i in range(n - 1, 0, -1):
-                begin, end = parent_ptr[i], parent_ptr[i + 1]
-                total, top = note[8 * i + _TOTAL], note[8 * i + _TOP]
-                part = (reward[i] + (total if total > 0.0 else top)) / (end - begin)
-                for q in range(begin, end):
-                    u = 8 * parent[q]
-                    share[q] = part
-                    note[u + _TOTAL] += max(part, 0.0)
-                    note[u + _TOP] = max(note[u + _TOP], part)
-        for q in range(line.n_edges):
-            old_share[q] = share[q]
-            all_kept[s, q] = share[q]
-        row = 1 + b
-        new_ptr, new_child, new_slot = all_child_ptr[row], all_child[row], all_slot[row]
-        up_ptr, up = all_parent_ptr[row], all_parent[row]
-        new_ptr[0] = 0
-        for j in range(m + 1):
-            up_ptr[j] = 0
-        k, constant = 0, 0.0
-        for i in range(n):
-            j = number[i]
-            if j == _IN:
-                done[i] = 1
-                constant += reward[i]
-            if j < 0:
-                continue
-            fate[j] = ON if inside[i] else FREE
-            reward[j], cover[j], state[j], to[j] = reward[i], cover[i], fate[j], i
-            for e in range(child_ptr[i], child_ptr[i + 1]):
-                c = number[child[e]]
-                if c >= 0:
-                    new_child[k] = c
-                    new_slot[k] = slot[e]
-                    up_ptr[c + 1] += 1
-                    k += 1
-            new_ptr[j + 1] = k
-        for j in range(m):
-            up_ptr[j + 1] += up_ptr[j]
-            fill[j] = up_ptr[j]
-        for j in range(m):
-            for e in range(new_ptr[j], new_ptr[j + 1]):
-                q = fill[new_child[e]]
-                up[q] = j
-                share[q], edge[q] = old_share[new_slot[e]], new_slot[e]
-                fill[new_child[e]] = q + 1
-                new_slot[e] = q
-        line.size, line.n_edges, line.links, line.constant = m, k, row, constant
-        me.shrink = 1
-        shrinking += 1
-    return shrinking
+                out |= fate[parent[q]] == OFF
+            fate[i] = OFF if out else (ON if inside[i] else FREE)

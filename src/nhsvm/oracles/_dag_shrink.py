@@ -163,7 +163,7 @@ def shrink_kernel(
         share, edge = all_share[a], all_edge[a]
         for q in range(old.n_edges):
             old_share[q], old_edge[q] = share[q], edge[q]
-            if a == b:
+            if a == b and me.remember:
                 all_kept[s, edge[q]] = share[q]
         row = 1 + b
         new_ptr, new_child, new_slot = all_child_ptr[row], all_child[row], all_slot[row]

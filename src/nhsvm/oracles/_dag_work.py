@@ -1,7 +1,8 @@
 """What a batch of samples needs on the core, in arrays that the stages of a look share.
 
 A look at a core is a row of stages: *shrink* (apply decisions), *sweep* (bounds and marginals), *small* (solve small
-parts), *find* (a label set), *next* (what to do then). Each is one kernel that takes every sample of the batch that has
+parts), *find* (a label set), *next* (what to do then). Before the first: *prune* and *cut* (decide by the rewards
+alone), each with *compact* (a smaller core). Each is one kernel that takes every sample of the batch that has
 come to it, so that what Python does in between is nothing beside them, and the interpreter lock is free while they run.
 They are kernels of their own, not one, since compiling one for all takes longer than the sum.
 
@@ -38,6 +39,7 @@ _SAMPLE = [
     ("find", "i8"), ("found", "i8"),  # a set is to be looked for; is there
     ("over", "i8"),  # the dive has ended
     ("first", "i8"),  # the core is the first one
+    ("remember", "i8"),  # its shares are asked for in the end
     ("work", "i8"), ("budget", "i8"),
     ("value", "f8"), ("candidate", "f8"), ("bound", "f8"), ("last", "f8"),
     ("given_up", "f8"),  # the largest bound of what was given up

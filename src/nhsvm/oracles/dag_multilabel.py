@@ -205,8 +205,8 @@ class DagMultilabel:
         return np.array(others, np.int64)
 
     def _room(self, n: int) -> tuple[Memory, npt.NDArray[np.int64]]:
-        """A memory of some samples that are asked about once."""
-        memory = make_memory(n, self.graph.n_nodes, len(self._plan.links.child), np.inf)
+        """A memory of some samples that are asked about once: of sets, not of shares."""
+        memory = make_memory(n, self.graph.n_nodes, 0, np.inf)
         assert memory is not None
         return memory, np.arange(n)
 
