@@ -60,8 +60,8 @@ class BatchLooks:
             for s in range(k):
                 gap[s] = left_open(self.looks, s, self.first(s), exact, branches)
         unfold_kernel(
-            w.samples, w.lines, plan.group, plan.fold_child, plan.fold_parent, plan.node, plan.links.child_ptr,
-            plan.links.child, self.allow_empty, *known[:2], known[3], w.share, w.edge, w.kept, *self._folded, w.best,
+            w.samples, w.lines, plan.group, plan.fold_child, plan.fold_parent, plan.node, plan.links.parent_ptr,
+            plan.links.parent, self.allow_empty, *known[:2], known[3], w.share, w.edge, w.kept, *self._folded, w.best,
             chosen,
         )  # fmt: skip
         return gap

@@ -20,11 +20,230 @@ from __future__ import annotations
 
 import numpy as np
 
-from nhsvm._jit import kernel
-from nhsvm.oracles._dag_work import FREE, OFF, ON, RUNNING
+from nhsvm._jit import inlined, kernel
+from nhsvm.oracles._dag_work import OFF, ON, RUNNING
 
 _FAR = 1 << 30  # label of what has no way to a node that is to be paid for
 _PASSES = 2  # up the graph, before ways down are looked at, too
+_ROUNDS = 3  # of pushes; what they leave is found faster one way at a time
+
+
+# -- flows: ``excess`` is what nodes can still pay, or owe if negative; ``flow`` is what is paid to the parent of an edge;
+# nodes that are ON are not looked at
+
+
+@inlined
+def _up(n, parent_ptr, parent, fate, excess, flow, label):
+    """Pay what is owed above, the nearest first."""
+    for _turn in range(_PASSES):
+        for i in range(n):
+            near = _FAR
+            if fate[i] != ON:
+                if excess[i] < 0.0:
+                    near = 0
+                else:
+                    for q in range(parent_ptr[i], parent_ptr[i + 1]):
+                        near = min(near, label[parent[q]] + 1)
+            label[i] = near
+        moved = 0
+        for i in range(n - 1, 0, -1):
+            if excess[i] <= 0.0 or label[i] >= _FAR:
+                continue
+            for q in range(parent_ptr[i], parent_ptr[i + 1]):
+                p = parent[q]
+                if label[p] == label[i] - 1:
+                    amount = excess[i] if label[p] > 0 else min(excess[i], -excess[p])
+                    if amount > 0.0:
+                        flow[q] += amount
+                        excess[i] -= amount
+                        excess[p] += amount
+                        moved += 1
+                        if excess[i] <= 0.0:
+                            break
+        if moved == 0:
+            break
+
+
+@inlined
+def _pushed(n, child_ptr, child, parent_ptr, parent, slot, fate, excess, flow, label, queue, waits):
+    """Some rounds of pushes along labels, which are distances to the next node that owes, or less."""
+    for _turn in range(_ROUNDS):
+        at, size = 0, 0
+        for i in range(n):
+            label[i] = _FAR
+            if excess[i] < 0.0:
+                label[i] = 0
+                queue[size] = i
+                size += 1
+        while at < size:
+            i = queue[at]
+            at += 1
+            for e in range(child_ptr[i], child_ptr[i + 1]):
+                c = child[e]
+                if label[c] == _FAR and fate[c] != ON:
+                    label[c] = label[i] + 1
+                    queue[size] = c
+                    size += 1
+            for q in range(parent_ptr[i], parent_ptr[i + 1]):
+                p = parent[q]
+                if flow[q] > 0.0 and label[p] == _FAR:
+                    label[p] = label[i] + 1
+                    queue[size] = p
+                    size += 1
+        count = 0  # of those that can pay, in a ring
+        for k in range(size):
+            i = queue[k]
+            waits[i] = excess[i] > 0.0
+            queue[count] = i
+            count += waits[i]
+        if count == 0:
+            break
+        first, steps = 0, 0
+        while count > 0 and steps < n:
+            i = queue[first]
+            first = first + 1 if first + 1 < size else 0
+            count -= 1
+            waits[i] = 0
+            while excess[i] > 0.0 and label[i] < _FAR:
+                steps += 1
+                near = _FAR
+                for q in range(parent_ptr[i], parent_ptr[i + 1]):
+                    p = parent[q]
+                    near = min(near, label[p] + 1)
+                    if label[p] == label[i] - 1:
+                        amount = min(excess[i], -excess[p]) if excess[p] < 0.0 else excess[i]
+                        flow[q] += amount
+                        excess[i] -= amount
+                        excess[p] += amount
+                        if excess[p] > 0.0 and waits[p] == 0:
+                            waits[p] = 1
+                            at = first + count
+                            queue[at if at < size else at - size] = p
+                            count += 1
+                        if excess[i] <= 0.0:
+                            break
+                if excess[i] <= 0.0:
+                    break
+                for e in range(child_ptr[i], child_ptr[i + 1]):
+                    c, q = child[e], slot[e]
+                    if flow[q] > 0.0:
+                        if label[c] == label[i] - 1:
+                            amount = min(excess[i], flow[q])
+                            if excess[c] < 0.0:
+                                amount = min(amount, -excess[c])
+                            flow[q] -= amount
+                            excess[i] -= amount
+                            excess[c] += amount
+                            if excess[c] > 0.0 and waits[c] == 0:
+                                waits[c] = 1
+                                at = first + count
+                                queue[at if at < size else at - size] = c
+                                count += 1
+                            if excess[i] <= 0.0:
+                                break
+                        if flow[q] > 0.0:
+                            near = min(near, label[c] + 1)
+                if excess[i] > 0.0:
+                    label[i] = min(max(near, label[i]), _FAR)
+
+
+@inlined
+def _ways(
+    n, limit, back, child_ptr, child, parent_ptr, parent, slot, fate, excess, flow, label, queue, origin, via, place
+):
+    """One way after the other, from all nodes that can pay, or ``back`` from those that owe; whether all are found.
+
+    Nodes that lead nowhere do so for all that come after, so that no node is looked at in vain twice.
+    """
+    sign = -1.0 if back else 1.0
+    for i in range(n):
+        label[i] = _FAR if fate[i] == ON else 0
+    steps, turns = 0, 0
+    for start in range(n - 1, -1, -1):
+        if steps > limit:
+            break
+        while sign * excess[start] > 0.0 and label[start] < _FAR:
+            turns += 1
+            label[start], place[start] = turns, 0
+            queue[0] = start
+            at, size = 0, 1
+            while at < size and excess[start] != 0.0:
+                steps += 1
+                i, hit = queue[at], -1
+                for q in range(parent_ptr[i], parent_ptr[i + 1]):
+                    j = parent[q]
+                    if label[j] < turns and (not back or flow[q] > 0.0):
+                        label[j], origin[j], via[j], place[j] = turns, i, -q - 1 if back else q, size
+                        queue[size] = j
+                        size += 1
+                        if sign * excess[j] < 0.0:
+                            hit = j
+                            break
+                if hit < 0:
+                    for e in range(child_ptr[i], child_ptr[i + 1]):
+                        j, q = child[e], slot[e]
+                        if label[j] < turns and (back or flow[q] > 0.0):
+                            label[j], origin[j], via[j], place[j] = turns, i, q if back else -q - 1, size
+                            queue[size] = j
+                            size += 1
+                            if sign * excess[j] < 0.0:
+                                hit = j
+                                break
+                if hit < 0:
+                    at += 1
+                    continue
+                amount = min(abs(excess[start]), abs(excess[hit]))
+                j = hit
+                while j != start:
+                    if via[j] < 0:
+                        amount = min(amount, flow[-via[j] - 1])
+                    j = origin[j]
+                j, whole = hit, size
+                while j != start:
+                    if via[j] < 0:
+                        flow[-via[j] - 1] -= amount
+                        if flow[-via[j] - 1] == 0.0:
+                            whole = place[j]
+                    else:
+                        flow[via[j]] += amount
+                    j = origin[j]
+                excess[start] -= sign * amount
+                excess[hit] += sign * amount
+                if whole < size:  # a way is used up; what was found before it stays
+                    at = place[origin[queue[whole]]]
+                    for k in range(whole, size):
+                        label[queue[k]] = 0
+                    size = whole
+            if at == size:  # nothing more to be found from any of these
+                for k in range(size):
+                    label[queue[k]] = _FAR
+            if steps > limit:
+                break
+    return steps <= limit
+
+
+@inlined
+def _spread(size, value, down, least, child_ptr, child, parent_ptr, parent, slot, flow, mark, queue):
+    """Mark what the queue has ways to, or ``down`` what has ways to it; flows up to ``least`` are none."""
+    at = 0
+    while at < size:
+        i = queue[at]
+        at += 1
+        for q in range(parent_ptr[i], parent_ptr[i + 1]):
+            j = parent[q]
+            if mark[j] == 0 and (not down or flow[q] > least):
+                mark[j] = value
+                queue[size] = j
+                size += 1
+        for e in range(child_ptr[i], child_ptr[i + 1]):
+            j = child[e]
+            if mark[j] == 0 and (down or flow[slot[e]] > least):
+                mark[j] = value
+                queue[size] = j
+                size += 1
+
+
+# -- decisions ---------------------------------------------------------------------------------------------------------
 
 
 @kernel
@@ -32,13 +251,12 @@ def cut_kernel(
     effort, samples, lines, all_reward, all_cover, all_state, all_child_ptr, all_child, all_parent_ptr, all_parent,
     all_slot, all_fate,
 ):  # fmt: skip
-    """Decisions for all samples that are running."""
+    """Decisions for all samples that are running; ``effort`` times the nodes may be visited in search of ways."""
     most, most_edges = all_reward.shape[1], all_slot.shape[1]
     excess, best, total, bare = np.empty(most), np.empty(most), np.empty(most), np.empty(most)
     label, queue = np.empty(most, np.int32), np.empty(most, np.int32)
     origin, via, place = np.empty(most, np.int32), np.empty(most, np.int32), np.empty(most, np.int32)
-    dead = np.empty(most, np.uint8)
-    flow = np.empty(most_edges)
+    mark, flow = np.empty(most, np.uint8), np.empty(most_edges)
     for s in range(samples.shape[0]):
         me, line = samples[s], lines[2 * s]
         if me.phase != RUNNING:
@@ -64,213 +282,67 @@ def cut_kernel(
             flow[q] = 0.0
         for high in range(2):
             if high:
-                for i in range(n):
-                    dead[i] = cover[i] == 0.0  # here: needs no child any more
+                for i in range(n):  # marked: needs no child any more
+                    mark[i] = cover[i] == 0.0
                 for i in range(n):
                     if fate[i] == ON:
                         for q in range(parent_ptr[i], parent_ptr[i + 1]):
-                            dead[parent[q]] = 1
+                            mark[parent[q]] = 1
                 for i in range(n):
                     more = 0.0
                     for q in range(parent_ptr[i], parent_ptr[i + 1]):
                         more += bare[parent[q]]
                     if fate[i] == ON:
-                        bare[i] = 0.0 if dead[i] else -best[i]
+                        bare[i] = 0.0 if mark[i] else -best[i]
                         excess[i] = 0.0
                     else:
                         bare[i] = max(0.0, min(-best[i], reward[i] + more))
                         excess[i] += reward[i] + more - max(reward[i] + best[i], min(reward[i], 0.0))
-            # ways up
-            for _turn in range(_PASSES):
-                for i in range(n):
-                    near = _FAR
-                    if fate[i] != ON:
-                        if excess[i] < 0.0:
-                            near = 0
-                        else:
-                            for q in range(parent_ptr[i], parent_ptr[i + 1]):
-                                near = min(near, label[parent[q]] + 1)
-                    label[i] = near
-                moved = 0
-                for i in range(n - 1, 0, -1):
-                    if excess[i] <= 0.0 or label[i] >= _FAR:
-                        continue
-                    for q in range(parent_ptr[i], parent_ptr[i + 1]):
-                        p = parent[q]
-                        if label[p] == label[i] - 1:
-                            amount = excess[i] if label[p] > 0 else min(excess[i], -excess[p])
-                            if amount > 0.0:
-                                flow[q] += amount
-                                excess[i] -= amount
-                                excess[p] += amount
-                                moved += 1
-                                if excess[i] <= 0.0:
-                                    break
-                if moved == 0:
-                    break
-            # all ways, from the side that has fewer nodes
-            payers, owing = 0.0, 0.0
+            _up(n, parent_ptr, parent, fate, excess, flow, label)
+            paid, owed = 0.0, 0.0
             for i in range(n):
-                label[i] = -1
-                dead[i] = fate[i] == ON
-                payers += max(excess[i], 0.0)
-                owing -= min(excess[i], 0.0)
-            back = owing < payers
-            sign = -1.0 if back else 1.0
-            steps, limit, turns = 0, effort * n, 0
-            for start in range(n - 1, -1, -1):
-                if steps > limit:
-                    break
-                while sign * excess[start] > 0.0 and dead[start] == 0:
-                    turns += 1
-                    label[start], place[start] = turns, 0
-                    queue[0] = start
-                    at, size = 0, 1
-                    while at < size and excess[start] != 0.0:
-                        steps += 1
-                        i, hit = queue[at], -1
-                        for q in range(parent_ptr[i], parent_ptr[i + 1]):
-                            j = parent[q]
-                            if label[j] != turns and dead[j] == 0 and (not back or flow[q] > 0.0):
-                                label[j], origin[j], via[j], place[j] = turns, i, -q - 1 if back else q, size
-                                queue[size] = j
-                                size += 1
-                                if sign * excess[j] < 0.0:
-                                    hit = j
-                                    break
-                        if hit < 0:
-                            for e in range(child_ptr[i], child_ptr[i + 1]):
-                                j, q = child[e], slot[e]
-                                if label[j] != turns and dead[j] == 0 and (back or flow[q] > 0.0):
-                                    label[j], origin[j], via[j], place[j] = turns, i, q if back else -q - 1, size
-                                    queue[size] = j
-                                    size += 1
-                                    if sign * excess[j] < 0.0:
-                                        hit = j
-                                        break
-                        if hit < 0:
-                            at += 1
-                            continue
-                        amount = min(abs(excess[start]), abs(excess[hit]))
-                        j = hit
-                        while j != start:
-                            if via[j] < 0:
-                                amount = min(amount, flow[-via[j] - 1])
-                            j = origin[j]
-                        j, whole = hit, size
-                        while j != start:
-                            if via[j] < 0:
-                                flow[-via[j] - 1] -= amount
-                                if flow[-via[j] - 1] == 0.0:
-                                    whole = place[j]
-                            else:
-                                flow[via[j]] += amount
-                            j = origin[j]
-                        excess[start] -= sign * amount
-                        excess[hit] += sign * amount
-                        if whole < size:  # a way is used up; what was found before it stays
-                            at = place[origin[queue[whole]]]
-                            for k in range(whole, size):
-                                label[queue[k]] = 0
-                            size = whole
-                    if at == size:  # nothing more to be found from any of these
-                        for k in range(size):
-                            dead[queue[k]] = 1
-                    if steps > limit:
-                        break
-            if high == 0:
-                # what payers can reach, unless they can reach what is still to be paid for
-                if steps > limit:
-                    size = 0
+                paid += max(excess[i], 0.0)
+                owed -= min(excess[i], 0.0)
+            back = owed < paid
+            if high and not back:  # ways are long where much is owed that is not paid
+                _pushed(n, child_ptr, child, parent_ptr, parent, slot, fate, excess, flow, label, queue, mark)
+            largest = _ways(
+                n, effort * n, back, child_ptr, child, parent_ptr, parent, slot,
+                fate, excess, flow, label, queue, origin, via, place,
+            )  # fmt: skip
+            for i in range(n):
+                mark[i] = fate[i] == ON
+            size = 0
+            if high == 0:  # what payers have ways to is in, but for what has a way to a node that owes
+                if not largest:
                     for i in range(n):
-                        dead[i] = excess[i] < 0.0
-                        if dead[i]:
+                        if excess[i] < 0.0:
+                            mark[i] = 1
                             queue[size] = i
                             size += 1
-                    at = 0
-                    while at < size:
-                        i = queue[at]
-                        at += 1
-                        for e in range(child_ptr[i], child_ptr[i + 1]):
-                            c = child[e]
-                            if dead[c] == 0 and fate[c] != ON:
-                                dead[c] = 1
-                                queue[size] = c
-                                size += 1
-                        for q in range(parent_ptr[i], parent_ptr[i + 1]):
-                            p = parent[q]
-                            if dead[p] == 0 and flow[q] > 0.0:
-                                dead[p] = 1
-                                queue[size] = p
-                                size += 1
-                else:
-                    for i in range(n):
-                        dead[i] = 0
+                    _spread(size, 1, True, 0.0, child_ptr, child, parent_ptr, parent, slot, flow, mark, queue)
                 size = 0
                 for i in range(n):
-                    if excess[i] > slack and fate[i] != ON and dead[i] == 0:
-                        fate[i] = ON
+                    if excess[i] > slack and mark[i] == 0:
+                        mark[i] = 2
                         queue[size] = i
                         size += 1
-                at = 0
-                while at < size:
-                    i = queue[at]
-                    at += 1
-                    for q in range(parent_ptr[i], parent_ptr[i + 1]):
-                        p = parent[q]
-                        if fate[p] != ON:
-                            fate[p] = ON
-                            queue[size] = p
-                            size += 1
-                    for e in range(child_ptr[i], child_ptr[i + 1]):
-                        c = child[e]
-                        if flow[slot[e]] > 0.0 and fate[c] != ON:
-                            fate[c] = ON
-                            queue[size] = c
-                            size += 1
-            else:
-                size = 0
+                _spread(size, 2, False, 0.0, child_ptr, child, parent_ptr, parent, slot, flow, mark, queue)
                 for i in range(n):
-                    dead[i] = 0
+                    fate[i] = ON if mark[i] == 2 else fate[i]
+            else:  # what has a way to a node that owes is out, but for what payers have ways to
+                for i in range(n):
                     if excess[i] > 0.0:
-                        dead[i] = 1
+                        mark[i] = 1
                         queue[size] = i
                         size += 1
-                at = 0
-                while at < size:
-                    i = queue[at]
-                    at += 1
-                    for q in range(parent_ptr[i], parent_ptr[i + 1]):
-                        p = parent[q]
-                        if dead[p] == 0:
-                            dead[p] = 1
-                            queue[size] = p
-                            size += 1
-                    for e in range(child_ptr[i], child_ptr[i + 1]):
-                        c = child[e]
-                        if flow[slot[e]] > 0.0 and dead[c] == 0:
-                            dead[c] = 1
-                            queue[size] = c
-                            size += 1
+                _spread(size, 1, False, 0.0, child_ptr, child, parent_ptr, parent, slot, flow, mark, queue)
                 size = 0
                 for i in range(n):
-                    if excess[i] < -slack and dead[i] == 0:
-                        fate[i] = OFF
+                    if excess[i] < -slack and mark[i] == 0:
+                        mark[i] = 2
                         queue[size] = i
                         size += 1
-                at = 0
-                while at < size:
-                    i = queue[at]
-                    at += 1
-                    for e in range(child_ptr[i], child_ptr[i + 1]):
-                        c = child[e]
-                        if fate[c] == FREE and dead[c] == 0:
-                            fate[c] = OFF
-                            queue[size] = c
-                            size += 1
-                    for q in range(parent_ptr[i], parent_ptr[i + 1]):
-                        p = parent[q]
-                        if flow[q] > slack and fate[p] == FREE and dead[p] == 0:
-                            fate[p] = OFF
-                            queue[size] = p
-                            size += 1
+                _spread(size, 2, True, slack, child_ptr, child, parent_ptr, parent, slot, flow, mark, queue)
+                for i in range(n):
+                    fate[i] = OFF if mark[i] == 2 else fate[i]

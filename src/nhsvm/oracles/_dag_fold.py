@@ -79,8 +79,8 @@ def fold_kernel(
 
 @kernel
 def unfold_kernel(
-    samples, lines, group, fold_child, fold_parent, core, child_ptr, child, allow_empty, rows, shares, known, all_share,
-    all_edge, all_kept, all_worth, all_below, all_most, all_wide, chosen,
+    samples, lines, group, fold_child, fold_parent, core, parent_ptr, parent, allow_empty, rows, shares, known,
+    all_share, all_edge, all_kept, all_worth, all_below, all_most, all_wide, chosen,
 ):  # fmt: skip
     """The sets of nodes of the hierarchy that the best sets on the core stand for; remember the shares."""
     n, n_edges, n_groups = core.shape[0], all_share.shape[1], all_worth.shape[1]
@@ -93,8 +93,9 @@ def unfold_kernel(
             bare[g] = below[g] <= 0.0
         for i in range(n):
             y[core[i]] = on[i]
-            for e in range(child_ptr[i], child_ptr[i + 1]):
-                bare[core[i]] &= ~on[child[e]]
+            if on[i]:  # most are not, in most samples
+                for q in range(parent_ptr[i], parent_ptr[i + 1]):
+                    bare[core[parent[q]]] = 0
         if allow_empty:
             bare[0] = 0
         for k in range(fold_child.shape[0] - 1, -1, -1):  # of equals, the first covers

@@ -20,7 +20,7 @@ from nhsvm.oracles._dag_sweeps import RISE, sweep_kernel
 from nhsvm.oracles._dag_work import RUNNING, States, Work, make_work
 
 _PART, _STEPS = 60, 20_000  # nodes and steps up to which connected parts are solved by themselves
-_EFFORT = 20  # see Looks.cut
+_EFFORT = 60  # see Looks.cut
 _MANY, _SOME = 0.2, 0.05  # of the nodes, settled by rewards or by flows; for fewer, a smaller core is not worth making
 _PATIENCE, _ROUNDS = 6, 3  # looks at a part before it is split again; sweeps in its first look
 
