@@ -61,9 +61,10 @@ def compact_kernel(
                     share[q] = x
                     total[p] += max(x, 0.0)
                     top[p] = max(top[p], x)
-        for q in range(line.n_edges):
-            old_share[q], old_edge[q] = share[q], edge[q]
-            if me.remember:
+        shares = me.remember or line.swept > 0  # are there, or will be asked for
+        if shares:
+            for q in range(line.n_edges):
+                old_share[q], old_edge[q] = share[q], edge[q]
                 all_kept[s, edge[q]] = share[q]
         row = 1 + b
         new_ptr, new_child, new_slot = all_child_ptr[row], all_child[row], all_slot[row]
@@ -98,7 +99,8 @@ def compact_kernel(
             for e in range(new_ptr[j], new_ptr[j + 1]):
                 q = fill[new_child[e]]
                 up[q] = j
-                share[q], edge[q] = old_share[new_slot[e]], old_edge[new_slot[e]]
+                if shares:
+                    share[q], edge[q] = old_share[new_slot[e]], old_edge[new_slot[e]]
                 fill[new_child[e]] = q + 1
                 new_slot[e] = q
         line.size, line.n_edges, line.links = m, k, row

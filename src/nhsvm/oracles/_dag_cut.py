@@ -24,44 +24,38 @@ from nhsvm._jit import inlined, kernel
 from nhsvm.oracles._dag_work import OFF, ON, RUNNING
 
 _FAR = 1 << 30  # label of what has no way to a node that is to be paid for
-_PASSES = 2  # up the graph, before ways down are looked at, too
 _ROUNDS = 3  # of pushes; what they leave is found faster one way at a time
 
 
-# -- flows: ``excess`` is what nodes can still pay, or owe if negative; ``flow`` is what is paid to the parent of an edge;
-# nodes that are ON are not looked at
+# -- flows: ``excess`` is what nodes can still pay, or owe if negative; ``flow`` is what is paid along an edge, to the
+# parent; nodes that are ON are not looked at
 
 
 @inlined
 def _up(n, parent_ptr, parent, fate, excess, flow, label):
-    """Pay what is owed above, the nearest first."""
-    for _turn in range(_PASSES):
-        for i in range(n):
-            near = _FAR
-            if fate[i] != ON:
-                if excess[i] < 0.0:
-                    near = 0
-                else:
-                    for q in range(parent_ptr[i], parent_ptr[i + 1]):
-                        near = min(near, label[parent[q]] + 1)
-            label[i] = near
-        moved = 0
-        for i in range(n - 1, 0, -1):
-            if excess[i] <= 0.0 or label[i] >= _FAR:
-                continue
-            for q in range(parent_ptr[i], parent_ptr[i + 1]):
-                p = parent[q]
-                if label[p] == label[i] - 1:
-                    amount = excess[i] if label[p] > 0 else min(excess[i], -excess[p])
-                    if amount > 0.0:
-                        flow[q] += amount
-                        excess[i] -= amount
-                        excess[p] += amount
-                        moved += 1
-                        if excess[i] <= 0.0:
-                            break
-        if moved == 0:
-            break
+    """Pay what is owed above, the nearest first, in one pass up the graph."""
+    for i in range(n):
+        near = _FAR
+        if fate[i] != ON:
+            if excess[i] < 0.0:
+                near = 0
+            else:
+                for q in range(parent_ptr[i], parent_ptr[i + 1]):
+                    near = min(near, label[parent[q]] + 1)
+        label[i] = near
+    for i in range(n - 1, 0, -1):
+        if excess[i] <= 0.0 or label[i] >= _FAR:
+            continue
+        for q in range(parent_ptr[i], parent_ptr[i + 1]):
+            p = parent[q]
+            if label[p] == label[i] - 1:
+                amount = excess[i] if label[p] > 0 else min(excess[i], -excess[p])
+                if amount > 0.0:
+                    flow[q] += amount
+                    excess[i] -= amount
+                    excess[p] += amount
+                    if excess[i] <= 0.0:
+                        break
 
 
 @inlined
@@ -327,7 +321,17 @@ def cut_kernel(
                         mark[i] = 2
                         queue[size] = i
                         size += 1
-                _spread(size, 2, False, 0.0, child_ptr, child, parent_ptr, parent, slot, flow, mark, queue)
+                _spread(size, 2, False, slack, child_ptr, child, parent_ptr, parent, slot, flow, mark, queue)
+                for i in range(n):  # here: has a child that is in
+                    place[i] = 0
+                for i in range(n - 1, -1, -1):
+                    if mark[i] != 2:
+                        continue
+                    if place[i] == 0 and max(reward[i] + best[i], min(reward[i], 0.0)) <= 0.0:
+                        mark[i] = 0  # nothing pays for it, but for rounding
+                        continue
+                    for q in range(parent_ptr[i], parent_ptr[i + 1]):
+                        place[parent[q]] = 1
                 for i in range(n):
                     fate[i] = ON if mark[i] == 2 else fate[i]
             else:  # what has a way to a node that owes is out, but for what payers have ways to

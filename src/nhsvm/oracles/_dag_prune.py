@@ -21,8 +21,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from nhsvm._jit import kernel
+from nhsvm._jit import kernel, prefetch
 from nhsvm.oracles._dag_work import FREE, OFF, ON, RUNNING
+
+_AHEAD = 12  # edges, as in _dag_sweeps
 
 # What is noted of a node, 64 bytes, so that it takes one cache line to look at a parent. What is private below it:
 # sum of what is worth something, best cover, second best, child of the best; X, X without that child; of ĝ: Σ, max
@@ -45,7 +47,7 @@ def prune_kernel(
             continue
         b, n = 2 * s, line.size
         reward, cover, fate = all_reward[b], all_cover[b], all_fate[b]
-        slack = 1e-12 * me.big
+        slack, n_edges = 1e-12 * me.big, line.n_edges
         for i in range(n):
             t = 8 * i
             note[t + _SUM], note[t + _FIRST], note[t + _SECOND], note[t + _AT] = 0.0, cover[i], cover[i], -1.0
@@ -55,6 +57,7 @@ def prune_kernel(
             t, q = 8 * i, parent_ptr[i]
             worth = reward[i] + (note[t + _SUM] if note[t + _SUM] > 0.0 else note[t + _FIRST])
             note[t + _WORTH] = worth
+            prefetch(note, 8 * parent[max(q - _AHEAD, 0)])
             if parent_ptr[i + 1] - q == 1:
                 u = 8 * parent[q]
                 note[u + _SUM] += max(worth, 0.0)
@@ -88,6 +91,7 @@ def prune_kernel(
             dropped = 1e300 if inside[i] else reward[i]
             for q in range(parent_ptr[i], parent_ptr[i + 1]):
                 u = 8 * parent[q]
+                prefetch(note, 8 * parent[min(q + _AHEAD, n_edges - 1)])
                 dropped += note[u + _BARER] if note[u + _AT] == i else note[u + _BARE]
             free = inside[i] and covered[i]
             note[t + _BARE] = 0.0 if free else max(0.0, min(-note[t + _FIRST], dropped))
@@ -99,6 +103,7 @@ def prune_kernel(
             held = worth
             for q in range(begin, end):
                 u = 8 * parent[q]
+                prefetch(note, 8 * parent[max(q - _AHEAD, 0)])
                 held += note[u + _BARER] if note[u + _AT] == i else note[u + _BARE]
             if end - begin > 1:
                 worth = held if held > 0.0 else held / (end - begin)
