@@ -224,14 +224,17 @@ def test_folds(cv):
             assert set().union(*(y[i] for i in train)) == set(TREE.leaves)
 
 
-def test_the_only_sample_of_a_label_is_not_held_out():
+def test_samples_with_a_label_of_their_own_are_held_out():
     y = [{"dog"}, {"dog"}, {"dog", "cat"}, {"oak"}, {"oak", "rose"}, {"oak"}]
-    for train, held in set_folds(2, encode_sets(y, TREE), np.ones(6), 0):
-        assert {2, 4} <= set(train)
-        assert set(held) <= {0, 1, 3, 5}
-    X, _ = make_sets(n_samples=4)
+    held = [set(held.tolist()) for _, held in set_folds(2, encode_sets(y, TREE), np.ones(6), 0)]
+    assert held[0] | held[1] == set(range(6))
+    for pair in ({0, 1}, {2, 4}, {3, 5}):  # samples of one class: dog, cat or rose, oak
+        assert len(held[0] & pair) == len(held[1] & pair) == 1
+
+
+def test_there_must_be_something_to_hold_out():
     with pytest.raises(DataError, match=r"offsets=\.\.\. and probability=True need samples to hold out"):
-        NHSVM(TREE, offsets="f1_micro").fit(X, [{"dog"}, {"cat"}, {"oak"}, {"rose"}])
+        NHSVM(TREE, offsets="f1_micro").fit([[1.0, 2.0]], [{"dog"}])
 
 
 # -- in the estimator --------------------------------------------------------------------------------------------------

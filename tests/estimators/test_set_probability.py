@@ -39,6 +39,18 @@ def test_probabilities_are_calibrated(h, kind):
     np.testing.assert_allclose(model.predict_log_proba(fresh), np.log(P))
 
 
+def test_labels_of_one_sample_count_above_them():
+    own = [f"own{k}" for k in range(60)]
+    h = Hierarchy.from_edges([("a", "a1"), ("a", "a2"), *(("b", label) for label in own)])
+    X = np.random.default_rng(0).normal(size=(120, 3))
+    y = [["a1", own[k]] if k < 60 else ["a2"] for k in range(120)]
+    model = FlatSVM(h, probability=True, cv=3, tol=1e-2).fit(X, y)
+    node = dict(zip(model.hierarchy_.nodes, model.node_proba(X).mean(axis=0), strict=True))
+    assert node["b"] == pytest.approx(0.5, abs=0.05)
+    assert node["a1"] == pytest.approx(0.5, abs=0.05)
+    assert max(node[label] for label in own) < 0.1
+
+
 def test_offsets_do_not_spoil_them():
     X, y, _ = data()
     model = NHSVM(TREE, probability=True, offsets="example_jaccard", cv=3, tol=1e-2).fit(X, y)

@@ -28,6 +28,7 @@ _PRIOR = 2.0  # weight of the priors, in samples
 _ROUNDS = 30  # of Newton's method
 _LONGEST = 1.0  # root mean square by which one round changes what is inside the logistic function
 _CLOSE = 1e-6  # the same, when it is enough
+_NOISE = 100.0  # roundings by which numbers may differ that ought to be equal
 _NODES, _SAMPLES = 256, 4096  # at a time
 
 
@@ -55,7 +56,10 @@ def fit_curves(margins: FloatArray, true: BoolArray, weight: FloatArray, scores:
     directions, shift = _directions(scores, weight)
     samples = Samples(scores @ directions - shift, true, weight / weight.mean())
     nodes = range(0, margins.shape[1], _NODES)
-    parts = [_fit(margins[:, lo : lo + _NODES], samples._replace(true=true[:, lo : lo + _NODES])) for lo in nodes]
+    least = _NOISE * float(np.finfo(scores.dtype).eps)
+    parts = [
+        _fit(margins[:, lo : lo + _NODES], samples._replace(true=true[:, lo : lo + _NODES]), least) for lo in nodes
+    ]
     slope, intercept, shares = (np.concatenate(part, axis=-1) for part in zip(*parts, strict=True))
     return Curves(slope, intercept - shift @ shares, directions, shares)
 
@@ -66,7 +70,7 @@ def _directions(scores: npt.NDArray[Any], weight: FloatArray) -> tuple[FloatArra
     kind = scores.dtype  # there may be many
     centred = (scores - mean.astype(kind)) * np.sqrt(weight / weight.sum()).astype(kind)[:, None]
     total = float(np.sqrt(np.square(centred).sum(dtype=np.float64)))
-    differ = total > 100 * np.finfo(kind).eps * float(np.linalg.norm(mean))
+    differ = total > _NOISE * np.finfo(kind).eps * float(np.linalg.norm(mean))
     k = min(DIRECTIONS, *scores.shape) if differ else 0
     found = np.zeros((scores.shape[1], 0))
     if k:
@@ -74,13 +78,18 @@ def _directions(scores: npt.NDArray[Any], weight: FloatArray) -> tuple[FloatArra
     return found, mean @ found
 
 
-def _fit(margins: FloatArray, samples: Samples) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Newton's method for some nodes at once: slopes, intercepts, shares."""
+def _fit(margins: FloatArray, samples: Samples, least: float) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Newton's method for some nodes at once: slopes, intercepts, shares.
+
+    Margins whose spread is at most ``least`` of their size are taken as equal: what was never learned is −1 for all
+    samples up to rounding, and a curve of that would be steep enough to make any other margin certain.
+    """
     weight, k = samples.weight, samples.along.shape[1]
     mean = np.average(margins, axis=0, weights=weight)
     spread = np.sqrt(np.average((margins - mean) ** 2, axis=0, weights=weight))
-    unit = np.where(spread > 0, spread, 1.0)
-    z = (margins - mean) / unit
+    differ = spread > least * np.abs(mean)
+    unit = np.where(differ, spread, 1.0)
+    z = np.where(differ, (margins - mean) / unit, 0.0)
     positive, total = weight @ samples.true, float(weight.sum())
     inside = np.zeros((k + 2, margins.shape[1]))  # a, b, w of what is inside the logistic function
     inside[1] = np.log((positive + 0.5) / (total - positive + 0.5))
@@ -100,7 +109,7 @@ def _fit(margins: FloatArray, samples: Samples) -> tuple[FloatArray, FloatArray,
         inside[0] = np.maximum(inside[0], 0.0)
         if length.max() < _CLOSE:
             break
-    slope = np.where(spread > 0, inside[0] / unit, 0.0)
+    slope = np.where(differ, inside[0] / unit, 0.0)
     return slope, inside[1] - slope * mean, inside[2:]
 
 

@@ -32,18 +32,23 @@ class HeldOutSets(NamedTuple):
 def set_folds(cv: Any, sets: LabelSets, weight: FloatArray, seed: int) -> list[Fold]:
     """Folds of samples with label sets, which are stratified by the rarest label of each.
 
-    So a label with two samples is in all training parts, and the only sample of a label is never held out.
+    So two samples of a label are not held out together. Samples whose rarest label is nobody else's are dealt as if
+    they shared one. They have to be: where labels have a long tail they may be most of the samples, and those with the
+    most labels, so without them all nodes would seem rarer than they are.
 
     Raises
     ------
     DataError
         If nothing can be held out.
     """
-    folds = [fold for fold in splits(cv, rarest(sets, weight), weight, seed) if len(fold.train) and len(fold.held_out)]
+    codes = rarest(sets, weight)
+    alone = np.bincount(codes[weight > 0], minlength=len(sets.classes) + 1)[codes] <= 1
+    codes[alone] = len(sets.classes) + 1
+    folds = [fold for fold in splits(cv, codes, weight, seed) if len(fold.train) and len(fold.held_out)]
     if not folds:
         raise DataError(
-            "offsets=... and probability=True need samples to hold out, but each sample is the only one of some label; "
-            "give more samples, or leave them out"
+            "offsets=... and probability=True need samples to hold out and others to learn from; give more samples, or "
+            "leave them out"
         )
     return folds
 
