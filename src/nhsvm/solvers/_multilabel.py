@@ -32,13 +32,18 @@ _NEAR = 0.2  # gap from which on all samples can be asked about with the same we
 _NEARER = 0.05  # the same where nothing is remembered
 _CACHED = 50  # passes over the cells in use between two that ask the oracle, at most
 _UNTOLD = 4  # the same where steps do not tell what is left to gain; more make little of it, and the weights unstable
+_CLOSE = 0.02  # gap from which on these are more, since the oracle has little new to tell
+_CLOSER = 10  # so many
 _FOCUS = 5  # passes over the samples with most of the gap, between two over all
 _LOOSE = 0.2  # of the tolerance: by how much bounds may make the gap look larger
 _PARTS = 10  # in which samples are looked at more closely, until the gap is known to be too large
-_SLOW = 0.005  # of the gap: a pass that gains less is the last
+_FIRST = 4  # of the first of these, what is asked about to see how much better bounds become
+_SLOW = 0.005, 0.001  # of the gap: a pass that gains less is the last; the same where the gap is close
+_HOPE = 0.35  # of the gap that is seen: the next certificate waits for no less, whatever bounds are too large by
 _FEW = 64  # samples of a batch in such a pass
 _SWEEPS = 2  # over them
-_RENEWED = 40  # sweeps of a certificate from what is remembered; more gain little
+_RENEWED = 40, 60  # sweeps of a certificate from what is remembered; and more, which gain less
+_REACH = 0.25  # of what bounds are too large by: if this were enough, the latter are worth their time
 
 
 def _is_forest(above: Ragged) -> bool:
@@ -134,7 +139,9 @@ class SetAscent(Ascent):
         primal_value, dual_value = self.certificate
         gap = primal_value - dual_value
         if gap > self.aim * primal_value:
-            layout = parts[0]._make(np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+            layout = parts[0]
+            if len(parts) > 1:  # one is large enough to take as long to copy as to make
+                layout = layout._make(np.concatenate(arrays) for arrays in zip(*parts, strict=True))
             self.certificate = Certificate(primal_value, dual_value + self.cached_passes(samples, layout, gap))
 
     def cached_passes(self, samples: np.ndarray, layout: Any, gap: float) -> float:
@@ -144,13 +151,14 @@ class SetAscent(Ascent):
         steps = self.steps(samples, layout)
         base = self.problem.loss_weights[layout.column] * (1.0 - 2.0 * layout.own)
         base += self.problem.offsets[layout.column]
+        close = self.renewal is not None and not steps.tells and gap <= _CLOSE * self.certificate.primal
         gained = 0.0
-        for _ in range(_CACHED if steps.tells else _UNTOLD):
+        for _ in range(_CACHED if steps.tells else _CLOSER if close else _UNTOLD):
             order = self.rng.permutation(len(samples))
             gaps, gain = self.cached_pass(steps, samples, order, base, tolerance)
             gained += gain
             left = gaps.sum()
-            if (steps.tells and left <= max(0.8 * target, 0.15 * gap)) or gain <= _SLOW * gap:
+            if (steps.tells and left <= max(0.8 * target, 0.15 * gap)) or gain <= _SLOW[close] * gap:
                 break
             order = order[gaps > 0.5 * gaps.mean()]  # most of the gap is in few samples
             for _ in range(_FOCUS if steps.tells else 0):
@@ -259,7 +267,7 @@ class SetAscent(Ascent):
         problem, n, tol = self.problem, self.problem.n_samples, self.options.tol
         oracles = self.oracles[self.effort :]
         if self.renewal is not None:  # sweeps bound nearly as well as all that comes after them, but for the last
-            oracles = oracles[0], self.renewal(_RENEWED), *oracles[1:][-1:]
+            oracles = oracles[0], *map(self.renewal, _RENEWED), *oracles[1:][-1:]
         least, most, wrong = np.zeros(n), np.full(n, np.inf), np.empty(n, dtype=bool)
 
         def ask(rows: np.ndarray, oracle: SetOracle) -> None:
@@ -277,7 +285,14 @@ class SetAscent(Ascent):
         rows = np.arange(n)
         certain = 1 if self.renewal is None else 2  # oracles that are asked anyway: sweeps take little
         for k, oracle in enumerate(oracles):
+            if k == certain == 2:
+                hoped = primal(penalty_value, most - _REACH * (most - least), self.costs)
+                if Certificate(hoped, dual_value).gap > tol:
+                    continue
             parts = np.array_split(rows, 1 if k < certain else _PARTS)
+            doubted = k >= certain and oracle is oracles[-1]
+            if doubted:  # it takes longest, so that few have to tell whether to go on
+                parts = [*np.array_split(parts[0], [-(-len(parts[0]) // _FIRST)]), *parts[1:]]
             for p, some in enumerate(parts):
                 before = float(self.costs[some] @ (most - least)[some]) if k > 0 else np.inf
                 self._in_chunks(some, partial(ask, oracle=oracle))
@@ -288,7 +303,7 @@ class SetAscent(Ascent):
                 if (self.at_least.gap > tol and k + 1 >= certain) or proved.gap <= tol:
                     return most, wrong
                 loose = self.costs * (most - least)
-                if k >= certain and oracle is oracles[-1]:  # if the bounds of the others become better as these have
+                if doubted:  # if the bounds of the others become better as these have
                     part = loose[some].sum() / before if before > 0 else 0.0
                     others = loose[np.concatenate([rows[:0], *parts[p + 1 :]])].sum()
                     if Certificate(proved.primal - (1.0 - part) * float(others), dual_value).gap > tol:
@@ -300,9 +315,9 @@ class SetAscent(Ascent):
 
     def told(self) -> tuple[float, bool]:
         # bounds do not become better with the weights: the gap that is seen has to make up for what they are too large
-        # by. If it cannot, it is at least to be halved, since the same weights would be asked about again
+        # by. If it cannot, it is to fall much at least, since nearly the same weights would be asked about again
         tol, least, proved = self.options.tol, self.at_least.gap, self.certificate.gap
-        needed = max(self.seen - (proved - tol), 0.5 * self.seen)
+        needed = max(self.seen - (proved - tol), _HOPE * self.seen)
         gap = max(least if least > tol else 0.0, tol * self.seen / max(needed, 1e-300))
         return gap, proved <= (1.0 + _LOOSE) * least
 
