@@ -62,6 +62,27 @@ def test_one_leaf_is_of_use_where_all_others_cost_something():
     assert few(h.graph).useful(rewards)[1].tolist() == [3]
 
 
+@pytest.mark.parametrize("limit", [1, 3])
+@given(hierarchies(14), st.sampled_from(REWARDS), seeds)
+def test_of_too_many_leaves_those_of_most_use_are_listed(limit, h, kind, seed):
+    """Where no node but the leaves is worth anything, these are the leaves with the largest rewards."""
+    graph = h.graph
+    rewards = random_rewards(graph, kind, seed, 3)
+    inner = np.setdiff1d(np.arange(graph.n_nodes), graph.leaves)
+    rewards[:, inner] = -1.0 - np.abs(rewards[:, inner])
+    rewards[:, graph.leaves] = 1.0 + np.abs(rewards[:, graph.leaves])
+    oracle = few(graph)
+    every, some = oracle.useful(rewards), oracle.useful(rewards, limit)
+    for t, r in enumerate(rewards):
+        all_of_use, few_of_use = (leaves[indptr[t] : indptr[t + 1]] for indptr, leaves in (every, some))
+        assert len(few_of_use) == min(limit, len(all_of_use))
+        assert np.isin(few_of_use, all_of_use).all()
+        assert (np.diff(few_of_use) > 0).all()
+        left = np.setdiff1d(all_of_use, few_of_use)
+        worth = r[graph.leaves]
+        assert worth[left].max(initial=0.0) <= worth[few_of_use].min()
+
+
 @both
 @given(hierarchies(16), st.sampled_from(REWARDS), seeds)
 def test_sets_are_valid_and_bounded(allow_empty, h, kind, seed):

@@ -9,6 +9,9 @@ below them. If l was all that held such a node, that best takes its place, which
 
 over the nodes above it, n of those that may be missing and m of those that are in. Most leaves of a large hierarchy are
 of no use by far, which a bound tells that is summed down the graph and counts nodes as often as there are ways to them.
+
+With weights that have seen little, thousands of leaves may be worth next to nothing each. Who does not need all of them
+can ask for those with the largest bounds.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nhsvm._jit import kernel
+from nhsvm._jit import inlined, kernel
 from nhsvm.hierarchy.graph import IntArray, PtrArray, Ragged
 
 _MOST = 1e300  # kernels must not meet infinity
@@ -48,14 +51,32 @@ def make_below(above: Ragged, paths: Ragged) -> Below:
     return Below(*above, own_ptr, alone[order], *paths, inner, leaf_node)
 
 
+@inlined
+def _largest(found, bounds, size):
+    """Those of the first leaves that have the ``size`` largest bounds come first, in the same order."""
+    least = np.partition(bounds, bounds.shape[0] - size)[bounds.shape[0] - size]
+    ties = size
+    for e in range(bounds.shape[0]):
+        ties -= bounds[e] > least
+    kept = 0
+    for e in range(bounds.shape[0]):
+        if bounds[e] > least or (bounds[e] == least and ties > 0):
+            ties -= bounds[e] == least
+            found[kept] = found[e]
+            kept += 1
+
+
 @kernel
-def candidates_kernel(rewards, above_ptr, above, own_ptr, own, paths_ptr, paths, inner, leaf_node):
-    """For every row of rewards, the leaves that could be of use, ascending; (where their lists begin, the lists)."""
+def candidates_kernel(rewards, limit, above_ptr, above, own_ptr, own, paths_ptr, paths, inner, leaf_node):
+    """For every row of rewards, the leaves that could be of use, ascending; (where their lists begin, the lists).
+
+    Of more than ``limit`` leaves, those that could be of most use.
+    """
     n, n_nodes = rewards.shape
     n_leaves = leaf_node.shape[0]
     indptr, found = np.zeros(n + 1, np.int64), np.empty(256, np.int32)
     most, worth, extra = np.empty(n_nodes), np.empty(n_nodes), np.empty(n_nodes)
-    held = np.zeros(n_nodes, np.uint8)
+    held, bounds = np.zeros(n_nodes, np.uint8), np.empty(n_leaves)
     size = 0
     for t in range(n):
         r = rewards[t]
@@ -102,7 +123,11 @@ def candidates_kernel(rewards, above_ptr, above, own_ptr, own, paths_ptr, paths,
             for q in range(first, last):
                 total += extra[paths[q]]
             found[kept] = found[e]
+            bounds[kept - begin] = total
             kept += total >= slack
+        if kept - begin > limit:
+            _largest(found[begin:kept], bounds[: kept - begin], limit)
+            kept = begin + limit
         size = kept
         indptr[t + 1] = size
     return indptr, found[:size].copy()

@@ -36,9 +36,13 @@ class DagFew:
         self._is_leaf = np.zeros(self.n_nodes, bool)
         self._is_leaf[self.below.leaf_node] = True
 
-    def useful(self, rewards: FloatArray) -> tuple[PtrArray, IntArray]:
-        """Leaves that could be of use, of every row of rewards: (where their lists begin, the lists)."""
-        indptr, leaves = candidates_kernel(rewards, *self.below)
+    def useful(self, rewards: FloatArray, limit: int | None = None) -> tuple[PtrArray, IntArray]:
+        """Leaves that could be of use, of every row of rewards: (where their lists begin, the lists).
+
+        Of more than ``limit``, those that could be of most use.
+        """
+        limit = len(self.below.leaf_node) if limit is None else limit
+        indptr, leaves = candidates_kernel(rewards, limit, *self.below)
         return indptr, leaves
 
     def solve(self, rewards: FloatArray, chosen: npt.NDArray[np.uint8], value: FloatArray, bound: FloatArray) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 
 from nhsvm._jit import inlined, kernel
 
-SPARE = 4  # cells that steps may make of label sets they find themselves
+SPARE = 8  # cells that steps may make of label sets they find themselves
 UNUSED = -1.0  # the mass of these, until then
 _SAME = 1e-9  # of a cell's mass: points that differ by no more are the same
 

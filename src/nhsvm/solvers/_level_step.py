@@ -12,7 +12,7 @@ import numpy as np
 from nhsvm._jit import inlined, kernel
 from nhsvm.solvers._level_layout import UNUSED
 
-_MOVES = 6  # of mass a visit
+_MOVES = 12  # of mass a visit
 _LEAST = 0.01  # of the tolerance: what a leaf has to gain to be visited again in the same batch
 _ALL = 1.0 - 1e-9  # a part of a mass that is all of it: the digits of less are lost
 

@@ -30,10 +30,12 @@ _ORACLE = 100  # time of a DAG's oracle, in units of reading the weights of all 
 _OVERHEAD = 100  # time that a batch spends on a sample beside its columns, in units of one column
 _NEAR = 0.2  # gap from which on all samples can be asked about with the same weights, on a DAG
 _NEARER = 0.05  # the same where nothing is remembered
+_USEFUL = 64, 256  # leaves that a sample may gain in a visit, far away and near; at first all leaves are worth a bit
 _CACHED = 50  # passes over the cells in use between two that ask the oracle, at most
 _UNTOLD = 4  # the same where steps do not tell what is left to gain; more make little of it, and the weights unstable
 _CLOSE = 0.02  # gap from which on these are more, since the oracle has little new to tell
 _CLOSER = 10  # so many
+_MISSED = 1.4  # of what is found, what there is to find by an oracle that looks at few leaves, one at a time
 _FOCUS = 5  # passes over the samples with most of the gap, between two over all
 _LOOSE = 0.2  # of the tolerance: by how much bounds may make the gap look larger
 _PARTS = 10  # in which samples are looked at more closely, until the gap is known to be too large
@@ -95,6 +97,7 @@ class SetAscent(Ascent):
         self.few = None
         if self.recalled is None and isinstance(made, Levels) and hasattr(oracle, "few"):
             self.few, self.oracles = made.few, (oracle.few, *self.oracles)
+            self.ratio = _MISSED
         self.thorough = state is not None  # the oracle itself is asked, from now on
         self.seen = np.inf  # gap by what the oracle in use finds, in the last certificate
         self.certificate = Certificate(float(problem.costs @ problem.first_slacks()), 0.0)
@@ -202,7 +205,7 @@ class SetAscent(Ascent):
             if self.renewal is not None and not self.thorough:
                 oracle = self.renewal(0)
             if self.few is not None and self.effort == 0:  # on columns, so that steps know these leaves, too
-                lists[lo] = self.few.useful(rewards[part])
+                lists[lo] = self.few.useful(rewards[part], _USEFUL[self.certificate.gap <= _NEAR])
                 value, bound = np.empty((2, hi - lo))
                 self.few.solve_of(rewards[part], lists[lo], chosen[part], value, bound)
             else:
