@@ -30,12 +30,11 @@ _ORACLE = 100  # time of a DAG's oracle, in units of reading the weights of all 
 _OVERHEAD = 100  # time that a batch spends on a sample beside its columns, in units of one column
 _NEAR = 0.2  # gap from which on all samples can be asked about with the same weights, on a DAG
 _NEARER = 0.05  # the same where nothing is remembered
-_USEFUL = 64, 256  # leaves that a sample may gain in a visit, far away and near; at first all leaves are worth a bit
+_USEFUL = 64  # leaves that a sample may gain in a visit far away, where all leaves are worth a bit
 _CACHED = 50  # passes over the cells in use between two that ask the oracle, at most
 _UNTOLD = 4  # the same where steps do not tell what is left to gain; more make little of it, and the weights unstable
 _CLOSE = 0.02  # gap from which on these are more, since the oracle has little new to tell
 _CLOSER = 10  # so many
-_MISSED = 1.4  # of what is found, what there is to find by an oracle that looks at few leaves, one at a time
 _FOCUS = 5  # passes over the samples with most of the gap, between two over all
 _LOOSE = 0.2  # of the tolerance: by how much bounds may make the gap look larger
 _PARTS = 10  # in which samples are looked at more closely, until the gap is known to be too large
@@ -97,7 +96,6 @@ class SetAscent(Ascent):
         self.few = None
         if self.recalled is None and isinstance(made, Levels) and hasattr(oracle, "few"):
             self.few, self.oracles = made.few, (oracle.few, *self.oracles)
-            self.ratio = _MISSED
         self.thorough = state is not None  # the oracle itself is asked, from now on
         self.seen = np.inf  # gap by what the oracle in use finds, in the last certificate
         self.certificate = Certificate(float(problem.costs @ problem.first_slacks()), 0.0)
@@ -108,6 +106,8 @@ class SetAscent(Ascent):
 
     def one_pass(self) -> None:
         self.thorough = self.thorough or self.certificate.gap <= self.near  # far away, single leaves find enough
+        if self.few is not None and self.certificate.gap <= _NEAR:  # one leaf after the other, most sets are missed
+            self.effort = max(self.effort, 1)
         if self._cached_is_cheap():
             self.search_pass()
         else:
@@ -205,7 +205,7 @@ class SetAscent(Ascent):
             if self.renewal is not None and not self.thorough:
                 oracle = self.renewal(0)
             if self.few is not None and self.effort == 0:  # on columns, so that steps know these leaves, too
-                lists[lo] = self.few.useful(rewards[part], _USEFUL[self.certificate.gap <= _NEAR])
+                lists[lo] = self.few.useful(rewards[part], _USEFUL)
                 value, bound = np.empty((2, hi - lo))
                 self.few.solve_of(rewards[part], lists[lo], chosen[part], value, bound)
             else:
@@ -268,7 +268,7 @@ class SetAscent(Ascent):
         on, unless the gap is known to be small enough, or too large, or the last oracle does not bound much better.
         """
         problem, n, tol = self.problem, self.problem.n_samples, self.options.tol
-        oracles = self.oracles[self.effort :]
+        oracles = self.oracles[max(self.effort, self.few is not None) :]  # what looks at few leaves bounds badly
         if self.renewal is not None:  # sweeps bound nearly as well as all that comes after them, but for the last
             oracles = oracles[0], *map(self.renewal, _RENEWED), *oracles[1:][-1:]
         least, most, wrong = np.zeros(n), np.full(n, np.inf), np.empty(n, dtype=bool)
@@ -282,7 +282,8 @@ class SetAscent(Ascent):
             least[rows] = np.maximum(least[rows], value - true)
             most[rows] = np.maximum(np.minimum(most[rows], bound - true), 0.0)
             if oracle is oracles[0]:
-                answers = oracle if problem.answers is None else problem.answers
+                quick = oracle if self.few is None else self.oracles[0]
+                answers = quick if problem.answers is None else problem.answers
                 wrong[rows] = problem.differ(rows, problem.asked(answers, scores + problem.offsets)[0])
 
         rows = np.arange(n)
