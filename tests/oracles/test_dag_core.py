@@ -114,6 +114,29 @@ def test_what_is_taken_out_no_best_set_has_and_what_is_put_in_every_one_does(
         assert dag_core.best(core, against) < best
 
 
+@pytest.mark.parametrize("seed", [507, 1887, 2115, 3511])
+def test_decisions_that_are_too_few_for_a_smaller_core_are_counted_once(seed):
+    """Pruned, and then cut with a few decisions: exact answers, and bounds that a remembered set is compared with."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(100, 500))
+    edges = [(f"n{rng.integers(c)}", f"n{c}") for c in range(1, n)]
+    edges += [(f"n{rng.integers(c)}", f"n{c}") for c in rng.integers(1, n, n)]
+    h = Hierarchy.from_edges(list(dict.fromkeys(edges)))
+    r = -abs(rng.normal(size=(1, h.n_nodes)))
+    r[0, rng.integers(0, h.n_nodes, n // 5)] *= -2
+    looks, core = loaded(h, r)
+    big = float(looks.looks.work.samples["big"][0])
+    best = solve_program(core, big)[1]
+    assert looks.looks.prune() == 1
+    assert looks.looks.cut() == 0
+    work = looks.looks.work
+    assert (work.fate[0, : work.lines["size"][0]] == ON).sum() > 1
+    looks.looks.shrink()
+    assert solve_program(looks.looks.core(0, core), big)[1] == pytest.approx(best, abs=1e-6)
+    oracle = ORACLES["dag_multilabel"](h.graph, exact=True)
+    assert answer(oracle, r)[1][0] == pytest.approx(best, abs=1e-6)
+
+
 def test_most_of_a_large_graph_is_pruned():
     """A few leaves are worth something: all but what is near them goes, and nothing of the best set does."""
     rng = np.random.default_rng(0)

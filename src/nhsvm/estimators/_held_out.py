@@ -32,9 +32,9 @@ class HeldOutSets(NamedTuple):
 def set_folds(cv: Any, sets: LabelSets, weight: FloatArray, seed: int) -> list[Fold]:
     """Folds of samples with label sets, which are stratified by the rarest label of each.
 
-    So two samples of a label are not held out together. Samples whose rarest label is nobody else's are dealt as if
-    they shared one. They have to be: where labels have a long tail they may be most of the samples, and those with the
-    most labels, so without them all nodes would seem rarer than they are.
+    Samples that are the only ones with their rarest label are dealt as if they shared one; if it is just one sample, it
+    is not held out. The others have to be: where labels have a long tail they may be most of the samples, and those
+    with the most labels, so without them all nodes would seem rarer than they are.
 
     Raises
     ------

@@ -48,7 +48,7 @@ class NHSVM(HierarchicalSVM):
         these methods do not exist.
     cv : int, splitter or iterable of (train, test)
         The folds. A number deals the samples of every class in turn; the only sample of a class is never held out. The
-        class of a label set is the rarest of its labels, and those that are nobody else's are one class.
+        class of a label set is the rarest of its labels; samples that are alone in theirs are one class.
     allow_empty : bool
         Accept samples without a label, and predict empty sets where these are best. For label sets.
     leaf_offset : float

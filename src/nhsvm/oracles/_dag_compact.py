@@ -47,6 +47,9 @@ def compact_kernel(
                 number[i] = m
                 m += 1
         if m > (1.0 - part) * n:
+            for i in range(n):  # whoever applies these decisions later counts what is DONE by then
+                if fate[i] == DONE:
+                    fate[i] = ON
             continue
         share, edge, to, done = all_share[b], all_edge[b], all_node[b], all_done[b]
         if me.remember and line.swept == 0 and line.links == 0:

@@ -80,7 +80,7 @@ def _pushed(n, child_ptr, child, parent_ptr, parent, slot, fate, excess, flow, l
                     size += 1
             for q in range(parent_ptr[i], parent_ptr[i + 1]):
                 p = parent[q]
-                if flow[q] > 0.0 and label[p] == _FAR:
+                if flow[q] > 0.0 and label[p] == _FAR and fate[p] != ON:
                     label[p] = label[i] + 1
                     queue[size] = p
                     size += 1
@@ -98,7 +98,7 @@ def _pushed(n, child_ptr, child, parent_ptr, parent, slot, fate, excess, flow, l
             first = first + 1 if first + 1 < size else 0
             count -= 1
             waits[i] = 0
-            while excess[i] > 0.0 and label[i] < _FAR:
+            while excess[i] > 0.0 and label[i] < _FAR and steps < n:
                 steps += 1
                 near = _FAR
                 for q in range(parent_ptr[i], parent_ptr[i + 1]):
@@ -161,7 +161,7 @@ def _ways(
             label[start], place[start] = turns, 0
             queue[0] = start
             at, size = 0, 1
-            while at < size and excess[start] != 0.0:
+            while at < size and excess[start] != 0.0 and steps <= limit:
                 steps += 1
                 i, hit = queue[at], -1
                 for q in range(parent_ptr[i], parent_ptr[i + 1]):
@@ -207,6 +207,7 @@ def _ways(
                     at = place[origin[queue[whole]]]
                     for k in range(whole, size):
                         label[queue[k]] = 0
+                    steps += size - whole
                     size = whole
             if at == size:  # nothing more to be found from any of these
                 for k in range(size):

@@ -53,7 +53,7 @@ class DagFew:
         self, rewards: FloatArray, useful: tuple[PtrArray, IntArray], chosen: npt.NDArray[np.uint8], value: FloatArray,
         bound: FloatArray,
     ) -> None:  # fmt: skip
-        """The same, where the leaves that could be of use are known."""
+        """The same, where the leaves that could be of use are known; bounds hold if these are all of them."""
         check_finite(rewards, np.abs(rewards).sum(axis=1))
         b = self.below
         links = b.above_ptr, b.above, b.paths_ptr, b.paths
