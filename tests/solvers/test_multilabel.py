@@ -12,9 +12,11 @@ from nhsvm import Hierarchy
 from nhsvm.columns import column_parents, make_columns
 from nhsvm.errors import OptionError
 from nhsvm.hierarchy.graph import Ragged
+from nhsvm.objective import dual, penalty
 from nhsvm.oracles import DagMultilabel, TreeMultilabel
 from nhsvm.oracles.brute_force import BruteForce
 from nhsvm.solvers import Dual, _multilabel, prepare
+from nhsvm.solvers._level_step import ALL, SETTLE, USED
 from nhsvm.solvers._set_problem import SetProblem
 from nhsvm.solvers._threads import Team
 from nhsvm.weights import node_weights
@@ -266,3 +268,56 @@ def test_sets_that_are_worse_than_the_true_ones_do_not_make_the_gap_look_small()
     worst = problem.asked(oracle, rewards)[1] - problem.true_rewards(samples, rewards)
     assert (worst < -0.1).any()
     np.testing.assert_allclose(found.slack, np.maximum(worst, 0.0), atol=1e-9)
+
+
+def dual_of(ascent):
+    """The dual value of the variables as they are, from scratch."""
+    ascent.rebuild()
+    return dual(penalty(ascent.norms.exact, ascent.problem.columns.alpha), ascent.mass())
+
+
+def levels_of(state):
+    """{(sample, cell, leaf): level} and the masses."""
+    found = {}
+    for i, (sizes, leaves, levels) in enumerate(zip(state.sizes, state.leaves, state.levels, strict=True)):
+        cells = np.repeat(np.arange(len(sizes)), sizes)
+        found |= {
+            (i, k, leaf): level for k, leaf, level in zip(cells.tolist(), leaves.tolist(), levels.tolist(), strict=True)
+        }
+    return found, [mass.tolist() for mass in state.masses]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_settling_raises_leaves_that_are_not_in_use_and_moves_no_other(seed):
+    problem, _, _ = make(DAG, n=60, C=2.0, seed=seed)
+    with Team(1) as team:
+        ascent = _multilabel.SetAscent(Dual(tol=1e-6), problem, None, team)
+        for _ in range(2):
+            ascent.batch_pass()
+        before, masses = levels_of(ascent.state)
+        value = dual_of(ascent)
+        gained = ascent.settle_pass()
+        after, still = levels_of(ascent.state)
+        assert still == masses
+        assert {key: after[key] for key in before} == before
+        assert len(after) > len(before)  # some were of use
+        assert gained > 0
+        assert dual_of(ascent) - value == pytest.approx(gained, rel=1e-6)
+
+
+@pytest.mark.parametrize("part", [ALL, USED, SETTLE])
+def test_what_parts_of_a_visit_gain_is_what_the_dual_gains(part):
+    problem, _, _ = make(DAG, n=60, C=2.0)
+    with Team(1) as team:
+        ascent = _multilabel.SetAscent(Dual(tol=1e-6), problem, None, team)
+        for _ in range(2):
+            ascent.batch_pass()
+        value = dual_of(ascent)
+        samples = np.flatnonzero(problem.costs > 0)
+        found = ascent.propose(samples, 0.0)
+        steps = ascent.steps(samples, found.layout)
+        steps.part = part
+        _, _, gained = steps.run(np.arange(len(samples)), ascent.weights.batch(samples).gram, 0.0, 1)
+        ascent.state.keep(samples, found.layout)
+        assert gained > 0
+        assert dual_of(ascent) - value == pytest.approx(gained, rel=1e-6)

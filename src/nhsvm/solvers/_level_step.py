@@ -3,6 +3,11 @@
 A sample improves (1) the level of one leaf of one cell after the other, exactly: nodes above follow, as far as no other
 leaf holds them; (2) the masses of its cells, by moving some from the cell that is worth least to the one that is worth
 most, the oracle's label set being one of them: a step of the pairwise Frank–Wolfe method.
+
+A visit may be asked for a part of this. With ``USED`` leaves of level 0 are left alone: they are most of all, and gain
+little. With ``SETTLE`` only these are looked at. The dual hardly gains by that, but the primal does: after steps that
+change the weights of many nodes there are leaves that a little is gained by in nearly all samples, and raising a few
+levels takes that away from all of them.
 """
 
 from __future__ import annotations
@@ -12,9 +17,10 @@ import numpy as np
 from nhsvm._jit import inlined, kernel
 from nhsvm.solvers._level_layout import UNUSED
 
+ALL, USED, SETTLE = 0, 1, 2  # what a visit moves
 _MOVES = 12  # of mass a visit
 _LEAST = 0.01  # of the tolerance: what a leaf has to gain to be visited again in the same batch
-_ALL = 1.0 - 1e-9  # a part of a mass that is all of it: the digits of less are lost
+_WHOLE = 1.0 - 1e-9  # a part of a mass that is all of it: the digits of less are lost
 
 
 @inlined
@@ -140,7 +146,7 @@ def _move_mass(low, top, weight, z, r, alpha, q, held):
     curvature *= q
     if slope <= 0.0:
         return 0.0
-    step = mass if slope >= _ALL * curvature * mass else slope / curvature
+    step = mass if slope >= _WHOLE * curvature * mass else slope / curvature
     grown = weight[top] + step
     left = 1.0 if step == mass else mass - step  # a cell without mass again
     for c in range(n):
@@ -196,7 +202,9 @@ def _best_set(path_ptr, path, r, inside, below, allow_empty):
 
 
 @inlined
-def _visit(C, q, tolerance, allow_empty, weight, path_ptr, path, child_ptr, child, z, r, alpha, held, still, work):
+def _visit(
+    C, q, tolerance, allow_empty, part, weight, path_ptr, path, child_ptr, child, z, r, alpha, held, still, work
+):  # fmt: skip
     """Improve the cells of one sample; returns the gain. ``r`` and ``held``, Σ_k of z, follow.
 
     ``still`` has the leaves of every cell that were at their best when they were last visited: these are left alone.
@@ -212,12 +220,15 @@ def _visit(C, q, tolerance, allow_empty, weight, path_ptr, path, child_ptr, chil
             if still[k * n_leaves + e] == 1:
                 continue
             mine = path[path_ptr[e] : path_ptr[e + 1]]
+            idle = z[k, mine[mine.shape[0] - 1]] == 0.0
+            if (idle and part == USED) or (not idle and part == SETTLE):
+                continue
             gain = _move_leaf(
                 mine, n, weight[k], allow_empty, child_ptr, child, z[k], r, alpha, q, held, on_path, m, order
             )
             gained += gain
             still[k * n_leaves + e] = gain <= enough
-    for _ in range(_MOVES if n_cells > 1 else 0):
+    for _ in range(_MOVES if n_cells > 1 and part != SETTLE else 0):
         top, low, best, least, unused = 0, 0, -1e300, 1e300, -1
         for k in range(n_cells):
             if weight[k] == UNUSED:
@@ -248,7 +259,7 @@ def _visit(C, q, tolerance, allow_empty, weight, path_ptr, path, child_ptr, chil
 @kernel
 def level_batch_kernel(
     which, costs, norms, local_ptr, column, gradient, held, cell_ptr, weight, leaf_ptr, path_ptr, path, child_at,
-    child_ptr, child, z_ptr, z, gram, corrections, alpha, allow_empty, tolerance, sweeps, gaps,
+    child_ptr, child, z_ptr, z, gram, corrections, alpha, allow_empty, part, tolerance, sweeps, gaps,
 ):  # fmt: skip
     """Visits of some samples of a layout, in order, ``sweeps`` times; returns the gain, and fills the gaps first met.
 
@@ -289,7 +300,7 @@ def level_batch_kernel(
             n_cells = cell_ptr[t + 1] - cell_ptr[t]
             shapes = z[z_ptr[t] : z_ptr[t + 1]].reshape((n_cells, n))
             gain = _visit(
-                costs[t], norms[t], tolerance, allow_empty, weight[cell_ptr[t] : cell_ptr[t + 1]],
+                costs[t], norms[t], tolerance, allow_empty, part, weight[cell_ptr[t] : cell_ptr[t + 1]],
                 path_ptr[leaf_ptr[t] : leaf_ptr[t + 1] + 1], path, child_ptr[lo + 2 * t : hi + 2 * t + 2],
                 child[child_at[t] :], shapes, r[:n], a[:n], held[lo:hi], still[at_still:], work,
             )  # fmt: skip

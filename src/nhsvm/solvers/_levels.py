@@ -27,7 +27,7 @@ from nhsvm.columns import Columns
 from nhsvm.hierarchy.graph import FloatArray, IntArray, PtrArray, Ragged
 from nhsvm.oracles._dag_few import DagFew
 from nhsvm.solvers._level_layout import layout_kernel
-from nhsvm.solvers._level_step import level_batch_kernel
+from nhsvm.solvers._level_step import ALL, level_batch_kernel
 from nhsvm.solvers._steps import Steps, pointers
 from nhsvm.solvers._threads import Team
 from nhsvm.solvers._updates import Updates
@@ -216,13 +216,13 @@ class Levels:
 class LevelSteps(Steps):
     """Steps of a sample's levels and masses."""
 
-    tells = False
     layout: Shelves
 
     def __init__(
         self, layout: Shelves, costs: FloatArray, norms: FloatArray, alpha: FloatArray, allow_empty: bool
     ) -> None:
         super().__init__(layout, costs, norms, alpha, allow_empty)
+        self.part = ALL
         self.cell_ptr, self.leaf_ptr = pointers(layout.n_cells), pointers(layout.n_leaves)
         self.path_ptr, self.child_at = pointers(layout.n_path), pointers(layout.n_children)
         self.z_ptr = pointers(layout.n_cells.astype(np.int64) * layout.n_local)
@@ -236,7 +236,7 @@ class LevelSteps(Steps):
                 which, self.costs, self.norms, self.local_ptr, layout.column, layout.gradient, layout.held,
                 self.cell_ptr, layout.weight, self.leaf_ptr, self.path_ptr, layout.path, self.child_at,
                 layout.child_ptr, layout.child, self.z_ptr, layout.z, gram, room, self.alpha, self.allow_empty,
-                tolerance, sweeps, gaps,
+                self.part, tolerance, sweeps, gaps,
             )
         )  # fmt: skip
 

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from nhsvm.hierarchy.graph import FloatArray, Ragged
 from nhsvm.objective import Certificate, dual, penalty, primal
 from nhsvm.solvers._ascent import SWEEPS, Ascent, Norms, Options
+from nhsvm.solvers._level_step import SETTLE, USED
 from nhsvm.solvers._levels import Levels
 from nhsvm.solvers._marginals import Marginals
 from nhsvm.solvers._set_problem import SetOracle, SetProblem
@@ -28,18 +29,17 @@ _SCORES = 2**18  # scores (samples × nodes) in one chunk of a certificate
 _ALL_SCORES = 2**23  # the same for a batch of a search
 _ORACLE = 100  # time of a DAG's oracle, in units of reading the weights of all columns once
 _OVERHEAD = 100  # time that a batch spends on a sample beside its columns, in units of one column
-_NEAR = 0.2  # gap from which on all samples can be asked about with the same weights, on a DAG
+_NEAR = 0.35  # gap from which on all samples can be asked about with the same weights, on a DAG
 _NEARER = 0.05  # the same where nothing is remembered
+_FINDS = 0.2  # gap down to which putting in single leaves finds enough, where nothing is remembered
 _USEFUL = 64  # leaves that a sample may gain in a visit far away, where all leaves are worth a bit
 _CACHED = 50  # passes over the cells in use between two that ask the oracle, at most
-_UNTOLD = 4  # the same where steps do not tell what is left to gain; more make little of it, and the weights unstable
-_CLOSE = 0.02  # gap from which on these are more, since the oracle has little new to tell
-_CLOSER = 10  # so many
+_UNTOLD = 4  # the same on a DAG, where steps do not tell what is left to gain; more lower the primal no further
 _FOCUS = 5  # passes over the samples with most of the gap, between two over all
 _LOOSE = 0.2  # of the tolerance: by how much bounds may make the gap look larger
 _PARTS = 10  # in which samples are looked at more closely, until the gap is known to be too large
 _FIRST = 4  # of the first of these, what is asked about to see how much better bounds become
-_SLOW = 0.005, 0.001  # of the gap: a pass that gains less is the last; the same where the gap is close
+_SLOW = 0.005  # of the gap: a pass that gains less is the last
 _HOPE = 0.35  # of the gap that is seen: the next certificate waits for no less, whatever bounds are too large by
 _FEW = 64  # samples of a batch in such a pass
 _SWEEPS = 2  # over them
@@ -106,7 +106,7 @@ class SetAscent(Ascent):
 
     def one_pass(self) -> None:
         self.thorough = self.thorough or self.certificate.gap <= self.near  # far away, single leaves find enough
-        if self.few is not None and self.certificate.gap <= _NEAR:  # one leaf after the other, most sets are missed
+        if self.few is not None and self.certificate.gap <= _FINDS:  # one leaf after the other, most sets are missed
             self.effort = max(self.effort, 1)
         if self._cached_is_cheap():
             self.search_pass()
@@ -145,7 +145,10 @@ class SetAscent(Ascent):
             layout = parts[0]
             if len(parts) > 1:  # one is large enough to take as long to copy as to make
                 layout = layout._make(np.concatenate(arrays) for arrays in zip(*parts, strict=True))
-            self.certificate = Certificate(primal_value, dual_value + self.cached_passes(samples, layout, gap))
+            gained = self.cached_passes(samples, layout, gap)
+            if isinstance(self.state, Levels):
+                gained += self.settle_pass()
+            self.certificate = Certificate(primal_value, dual_value + gained)
 
     def cached_passes(self, samples: np.ndarray, layout: Any, gap: float) -> float:
         """Passes over the cells in use, until these are near their best; returns the gain of the dual."""
@@ -154,26 +157,75 @@ class SetAscent(Ascent):
         steps = self.steps(samples, layout)
         base = self.problem.loss_weights[layout.column] * (1.0 - 2.0 * layout.own)
         base += self.problem.offsets[layout.column]
-        close = self.renewal is not None and not steps.tells and gap <= _CLOSE * self.certificate.primal
-        gained = 0.0
-        for _ in range(_CACHED if steps.tells else _CLOSER if close else _UNTOLD):
-            order = self.rng.permutation(len(samples))
-            gaps, gain = self.cached_pass(steps, samples, order, base, tolerance)
-            gained += gain
-            left = gaps.sum()
-            if (steps.tells and left <= max(0.8 * target, 0.15 * gap)) or gain <= _SLOW[bool(close)] * gap:
-                break
-            order = order[gaps > 0.5 * gaps.mean()]  # most of the gap is in few samples
-            for _ in range(_FOCUS if steps.tells else 0):
-                gaps, gain = self.cached_pass(steps, samples, self.rng.permutation(order), base, tolerance)
-                gained += gain
-                if gaps.sum() <= 0.3 * left:
-                    break
+        passes = self.used_passes if isinstance(self.state, Levels) else self.focused_passes
+        gained = passes(partial(self.cached_pass, steps, samples, base, tolerance), steps, gap)
         self.state.keep(samples, layout)
         return gained
 
+    def focused_passes(self, one: Callable[[np.ndarray], tuple[FloatArray, float]], steps: Steps, gap: float) -> float:
+        """Passes over all samples, and between them over those with most of the gap; the gain."""
+        target, gained = self.aim * self.certificate.primal, 0.0
+        for _ in range(_CACHED):
+            order = self.rng.permutation(len(steps.costs))
+            gaps, gain = one(order)
+            gained += gain
+            left = gaps.sum()
+            if left <= max(0.8 * target, 0.15 * gap) or gain <= _SLOW * gap:
+                break
+            order = order[gaps > 0.5 * gaps.mean()]  # most of the gap is in few samples
+            for _ in range(_FOCUS):
+                gaps, gain = one(self.rng.permutation(order))
+                gained += gain
+                if gaps.sum() <= 0.3 * left:
+                    break
+        return gained
+
+    def used_passes(self, one: Callable[[np.ndarray], tuple[FloatArray, float]], steps: Any, gap: float) -> float:
+        """Passes over the levels in use; the gain."""
+        steps.part = USED
+        gained = 0.0
+        for _ in range(_UNTOLD):
+            gain = one(self.rng.permutation(len(steps.costs)))[1]
+            gained += gain
+            if gain <= _SLOW * gap:
+                break
+        return gained
+
+    def settle_pass(self) -> float:
+        """Raise the levels of leaves that are not in use, with weights as they are now; the gain.
+
+        Passes over levels in use change the weights for others too: a little for each sample, but for all of them.
+        """
+        gained = 0.0
+        order = self.rng.permutation(np.flatnonzero(self.costs > 0))
+        size = self.batch_size()
+        for lo in range(0, len(order), size):
+            samples = order[lo : lo + size]
+            rewards = np.empty((len(samples), self.weights.n_columns))
+            self.rewards(samples, rewards)
+            layout: Any = self.state.layout(samples, rewards, np.zeros(rewards.shape, self.problem.kind), self.team)
+            steps: Any = self.steps(samples, layout)
+            steps.part = SETTLE
+            batch = self.weights.batch(samples)
+            updates, _, gain = steps.run(np.arange(len(samples)), batch.gram, 0.0, 1)
+            self.state.keep(samples, layout)
+            batch.apply(updates, self.team)
+            gained += gain
+        return gained
+
+    def rewards(self, samples: np.ndarray, out: FloatArray) -> None:
+        """What every column is worth to samples, with the weights as they are; on all threads."""
+        scorer = self.weights.scorer(samples)
+        scores = np.empty(out.shape, dtype=self.weights.dtype)
+
+        def work(lo: int, hi: int) -> None:
+            scorer(lo, hi, scores)
+            out[lo:hi] = self.problem.rewards(samples[lo:hi], scores[lo:hi])
+
+        self.team.split(len(samples), work)
+
     def cached_pass(
-        self, steps: Steps, samples: np.ndarray, order: np.ndarray, base: FloatArray, tolerance: float
+        self, steps: Steps, samples: np.ndarray, base: FloatArray, tolerance: float, order: np.ndarray
     ) -> tuple[FloatArray, float]:
         """Block steps over the cells in use of some samples, by position; (gaps as met, gain of the dual)."""
         weights = self.weights

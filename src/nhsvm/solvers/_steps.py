@@ -42,9 +42,6 @@ class Steps(ABC):
     allow_empty : bool
     """
 
-    tells = True
-    """Whether the gaps that are met bound what is left to gain."""
-
     def __init__(self, layout: Any, costs: FloatArray, norms: FloatArray, alpha: FloatArray, allow_empty: bool) -> None:
         self.layout, self.costs, self.norms, self.alpha, self.allow_empty = layout, costs, norms, alpha, allow_empty
         self.local_ptr = pointers(layout.n_local)
