@@ -81,6 +81,12 @@ def asked(records: list[Record], measured: str, at: Record) -> tuple[float, floa
     return value(law(records, measured), at), min(values), max(values)
 
 
+def beyond_the_check(records: list[Record], check: Record) -> float:
+    """Seconds for ``FAR``, from the largest run on, with time proportional to documents and else as in the law."""
+    powers = law(records, "cpu_seconds")[0] | {"samples": 1.0}
+    return float(check["cpu_seconds"] * np.prod([(FAR[kind] / check[kind]) ** powers[kind] for kind in KINDS]))
+
+
 def parts(records: list[Record]) -> tuple[list[Record], list[Record], Record]:
     """One label a document, label sets, and the run that laws are checked by."""
     (check,) = [r for r in records if r["kind"] == "all"]
@@ -89,6 +95,7 @@ def parts(records: list[Record]) -> tuple[list[Record], list[Record], Record]:
 
 def page(records: list[Record], size: float) -> str:
     single, several, check = parts(records)
+    (base,) = [r for r in single if r["factor"] == 1.0]
     rows = [
         f"| {r['samples']:,} | {r['features']:,} | {r['nodes']:,} | {r['labels']:g} | {r['cpu_seconds']:.1f} | "
         f"{r['passes']} | {1000 * r['added_gb']:,.0f} |"
@@ -98,15 +105,24 @@ def page(records: list[Record], size: float) -> str:
     check_time, check_memory = (asked(single, measured, check)[0] for measured in MEASURED)
     far = f"{FAR['samples']:,} documents, {FAR['features']:,} words and {FAR['nodes']:,} nodes"
     beyond = [FAR[kind] / max(r[kind] for r in records) for kind in KINDS]
+    linear = ""
+    if law(single, "cpu_seconds")[0]["samples"] < 1:
+        hours = beyond_the_check(single, check) / 3600
+        linear = f"""
+A power of documents below one cannot hold for ever, since every document has to be visited. With the time of the
+largest run as it was, and from there on documents to the power of one and words and nodes as in the law, it would be
+{hours:,.0f} hours. Memory has a part for every document too, the dual variables.
+"""
     option = "" if size == SIZE else f" --size {size:g}"
     return f"""# Growth with size
 
     python benchmarks/scale/study.py --records docs/results/scale_study.json{option} --out docs
 
 Made by this command. Generated texts (`benchmarks/scale/shapes.py`) on a tree of three levels, five of seven nodes
-being leaves; `NHSVM` with C = 1 to a proved gap of {TOL:.0%}, one thread, weights in rows, one run each. Seconds are
-the processor's, of the whole fit without compiling. Memory is what the fit had at its peak beyond what the process had
-before it. Labels a document are an average: one for each, or label sets.
+being leaves; `NHSVM` with C = 1 to a proved gap of {TOL:.0%}, one thread, weights in rows. Seconds are the
+processor's, of the whole fit without compiling. Memory is what the fit had at its peak beyond what the process had
+before it. Labels a document are an average: one for each, or label sets. One run each, on a machine that others may
+have used at the time: small differences mean nothing.
 
 | documents | words | nodes | labels a document | processor seconds | passes | memory, MB |
 |--:|--:|--:|--:|--:|--:|--:|
@@ -124,17 +140,22 @@ Dashed lines are the fitted laws.
 
 **Label sets**, at {several[0]["samples"]:,} documents: time goes with
 {said(several, "cpu_seconds", ("labels",))}, memory with
-{said(several, "added_gb", ("labels",))}. More labels a document bring no more words.
+{said(several, "added_gb", ("labels",))}.
+Documents with more labels have no more words. As many documents with one label each take {base["cpu_seconds"]:.1f} s
+and {1000 * base["added_gb"]:,.0f} MB.
 
 **The laws beside a run that they were not fitted to**: for {check["samples"]:,} documents, {check["features"]:,} words
-and {check["nodes"]:,} nodes they say {check_time:,.0f} processor seconds and {check_memory:.2f} GB. It took
-{check["cpu_seconds"]:,.0f} s and {check["added_gb"]:.2f} GB.
+and {check["nodes"]:,} nodes they say {check_time:,.1f} processor seconds and {check_memory:.2f} GB. It took
+{check["cpu_seconds"]:,.1f} s and {check["added_gb"]:.2f} GB: the laws say {check_time / check["cpu_seconds"]:.2f} times
+the time and {check_memory / check["added_gb"]:.2f} times the memory.
 
 **On paper**: for {far}, one label a document, the laws say
 {time / 3600:,.0f} hours of one processor ({times[0] / 3600:,.0f} to {times[1] / 3600:,.0f} with any one run left out)
-and {memory:,.0f} GB ({memories[0]:,.0f} to {memories[1]:,.0f}), beside the documents. That is {beyond[0]:,.0f} times
-the documents, {beyond[1]:,.0f} times the words and {beyond[2]:,.0f} times the nodes of the largest run. Nobody has
-tried it, and real texts are not drawn as these were: read it as an order of magnitude.
+and {memory:,.0f} GB ({memories[0]:,.0f} to {memories[1]:,.0f}), beside the documents.
+{linear}
+These sizes are {beyond[0]:,.0f} times the documents, {beyond[1]:,.0f} times the words and {beyond[2]:,.0f} times the
+nodes of the largest run. Nobody has tried it, and real texts are not drawn as these were: read it as an order of
+magnitude.
 """
 
 
