@@ -42,7 +42,7 @@ class DagFew:
         Of more than ``limit``, those that could be of most use.
         """
         limit = len(self.below.leaf_node) if limit is None else limit
-        indptr, leaves = candidates_kernel(rewards, limit, *self.below)
+        indptr, leaves = candidates_kernel(rewards, limit, self.allow_empty, *self.below)
         return indptr, leaves
 
     def solve(self, rewards: FloatArray, chosen: npt.NDArray[np.uint8], value: FloatArray, bound: FloatArray) -> None:
