@@ -1,7 +1,5 @@
 """Leaves that could be of use, and oracles that look at no others."""
 
-import itertools
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -12,7 +10,7 @@ from nhsvm.errors import DataError
 from nhsvm.oracles import dag_multilabel
 from nhsvm.oracles._dag_few import DagFew
 from nhsvm.oracles.dag_multilabel import DagMultilabel
-from reference.multilabel import REWARDS, answer, random_rewards
+from reference.multilabel import REWARDS, answer, best_of_all, closures, random_rewards
 from strategies import hierarchies, random_hierarchy
 
 seeds = st.integers(0, 2**32)
@@ -21,17 +19,6 @@ both = pytest.mark.parametrize("allow_empty", [False, True])
 
 def few(graph, allow_empty=True):
     return DagFew(graph.parents, graph.leaf_ancestors, allow_empty)
-
-
-def closures(graph):
-    """Every set of leaves, and the nodes of each."""
-    sets = np.array(list(itertools.product((0, 1), repeat=graph.n_leaves)))
-    return sets, sets @ graph.leaf_matrix().toarray() > 0
-
-
-def best_of_all(graph, rewards, allow_empty):
-    value = rewards @ closures(graph)[1].T
-    return value.max(axis=1) if allow_empty else value[:, 1:].max(axis=1)
 
 
 @pytest.mark.parametrize("kind", REWARDS)
