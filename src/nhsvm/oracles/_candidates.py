@@ -2,17 +2,17 @@
 
 Nodes that are *in*, in every best set, are those whose parents are in and which are worth something with the best that
 is *private* below them, with no other parent. If a node p loses its last child, the best that is private below it takes
-that place, or p goes as well if it is not in, which may cost its own parents their last child. (Above all roots there is
-a node that is in, and needs no child if a set may be empty.) So that costs at most
+that place, or p goes as well if it is not in, which may cost its own parents their last child. (Above all roots there
+is a node that is in, and needs no child if a set may be empty.) So that costs at most
 
     x_p = max(0, min(−cover_p, r_p + Σ_q x_q over its parents q)),
 
-without the second choice if p is in; cover that runs through what is gone does not count. A set that holds a leaf l gets
-better without it unless r_l + Σ_p x_p ≥ 0 over its parents; and also
-unless r_l + Σ_n max(r_n, 0) + Σ_m x_m ≥ 0 over all nodes n above it that are not in, and m that are, which counts none
-twice. The same holds for inner nodes with all that could be of use below them: what is below those that are of no use is
-of none. (:mod:`nhsvm.oracles._dag_prune` has the reasons; here it is done on the hierarchy, whose leaves are most of
-it, in one look at every leaf and a few at inner nodes.) Most leaves of a large hierarchy are of no use by far.
+without the second choice if p is in; cover that runs through what is gone does not count. A set that holds a leaf l
+gets better without it unless r_l + Σ_p x_p ≥ 0 over its parents; and unless r_l + Σ_n max(r_n, 0) + Σ_m x_m ≥ 0 over
+all nodes n above it that are not in, and m that are, which counts none twice. The same holds for inner nodes with all
+that could be of use below them: what is below those that are of no use is of none. (:mod:`nhsvm.oracles._dag_prune` has
+the reasons; here it is done on the hierarchy, most of which is leaves, in one look at every leaf and a few at inner
+nodes.) Most leaves of a large hierarchy are of no use by far.
 
 With weights that have seen little, thousands of leaves may be worth next to nothing each. Who does not need all of them
 can ask for those with the largest bounds.
@@ -45,6 +45,7 @@ class Below(NamedTuple):
     more_leaf: IntArray  # a leaf and a node next above, of all others
     more_above: IntArray
     roots: IntArray  # nodes with none above
+    leaf_of: IntArray  # of a node, or −1
 
 
 def make_below(above: Ragged, paths: Ragged) -> Below:
@@ -55,16 +56,16 @@ def make_below(above: Ragged, paths: Ragged) -> Below:
     order = np.argsort(parent, kind="stable")
     own_ptr = np.concatenate([[0], np.cumsum(np.bincount(parent, minlength=n))]).astype(np.int64)
     leaf_node = paths.indices[paths.indptr[1:] - 1]
-    is_leaf = np.zeros(n, np.bool_)
-    is_leaf[leaf_node] = True
+    leaf_of = np.full(n, -1, np.int32)
+    leaf_of[leaf_node] = np.arange(len(leaf_node), dtype=np.int32)
     over = above.rows(leaf_node)
     first = leaf_node.copy()
     first[over.sizes() > 0] = over.indices[over.indptr[:-1][over.sizes() > 0]]
     others = np.ones(len(over.indices), bool)
     others[over.indptr[:-1][over.sizes() > 0]] = False
     more = over.owners()[others].astype(np.int32), over.indices[others]
-    inner, roots = np.flatnonzero(~is_leaf).astype(np.int32), np.flatnonzero(above.sizes() == 0).astype(np.int32)
-    return Below(*above, own_ptr, alone[order], *paths, inner, leaf_node, first, *more, roots)
+    inner, roots = np.flatnonzero(leaf_of < 0).astype(np.int32), np.flatnonzero(above.sizes() == 0).astype(np.int32)
+    return Below(*above, own_ptr, alone[order], *paths, inner, leaf_node, first, *more, roots, leaf_of)
 
 
 @inlined
@@ -85,7 +86,7 @@ def _largest(found, bounds, size):
 @kernel
 def candidates_kernel(
     rewards, limit, allow_empty, above_ptr, above, own_ptr, own, paths_ptr, paths, inner, leaf_node, first_above,
-    more_leaf, more_above, roots,
+    more_leaf, more_above, roots, leaf_of,
 ):  # fmt: skip
     """For every row of rewards, the leaves that could be of use, ascending; (where their lists begin, the lists).
 
@@ -99,7 +100,7 @@ def candidates_kernel(
     bare, barer = np.zeros(n_nodes), np.zeros(n_nodes)  # x; x if the best is to go
     held, bounds = np.zeros(n_nodes, np.bool_), np.empty(n_leaves)
     best = np.full(n_nodes, -1, np.int32)
-    total, top, out = np.empty(n_nodes), np.empty(n_nodes), np.zeros(n_nodes, np.bool_)
+    total, top, out = np.zeros(n_nodes), np.full(n_nodes, -_MOST), np.zeros(n_nodes, np.bool_)
     size = 0
     for t in range(n):
         r = rewards[t]
@@ -132,9 +133,8 @@ def candidates_kernel(
             at = roots[k] if w > most else at
             most = max(most, w)
         all_bare, all_barer = max(0.0, -most), max(0.0, -next_most)
-        for k in range(roots.shape[0]):  # of leaves; those of inner nodes follow
-            c = roots[k]
-            bare[c], barer[c], best[c] = all_bare, all_barer, c if at == c else best[c]
+        for k in range(roots.shape[0]):  # for leaves that have none above; those of inner nodes follow
+            bare[roots[k]] = all_bare
         for k in range(inner.shape[0]):
             c = inner[k]
             lost, inside = r[c], worth[c] > 0.0
@@ -150,17 +150,20 @@ def candidates_kernel(
             extra[c] = bare[c] if inside else max(r[c], 0.0)
         # passes without a loop over what is above a leaf take half of the time
         for leaf in range(n_leaves):
-            c, p = leaf_node[leaf], first_above[leaf]
-            bounds[leaf] = worth[c] + (barer[p] if best[p] == c else bare[p])
+            bounds[leaf] = worth[leaf_node[leaf]] + bare[first_above[leaf]]
         for e in range(more_leaf.shape[0]):
             bounds[more_leaf[e]] += bare[more_above[e]]
+        for k in range(inner.shape[0]):
+            c = inner[k]
+            if best[c] >= 0 and leaf_of[best[c]] >= 0:
+                bounds[leaf_of[best[c]]] += barer[c] - bare[c]
+        if at >= 0 and leaf_of[at] >= 0:
+            bounds[leaf_of[at]] += all_barer - all_bare
         begin = size
         for leaf in range(n_leaves):
             found[size] = leaf
             size += bounds[leaf] >= slack
         # what inner nodes are worth with all below them that could be of use
-        for k in range(inner.shape[0]):
-            total[inner[k]], top[inner[k]] = 0.0, -_MOST
         for e in range(begin, size):
             c = leaf_node[found[e]]
             lo, hi = above_ptr[c], above_ptr[c + 1]
@@ -170,6 +173,8 @@ def candidates_kernel(
                 top[above[q]] = max(top[above[q]], w)
         for k in range(inner.shape[0] - 1, -1, -1):
             c = inner[k]
+            if top[c] == -_MOST:  # there is nothing of use below it
+                continue
             lo, hi = above_ptr[c], above_ptr[c + 1]
             w = max(r[c] + (total[c] if total[c] > 0.0 else top[c]), -_MOST)
             whole = w
@@ -179,15 +184,12 @@ def candidates_kernel(
                 p = above[q]
                 whole += barer[p] if best[p] == c else bare[p]
             out[c] = whole < slack and not held[c]
+            total[c], top[c] = 0.0, -_MOST  # for the next
             if hi - lo > 1:
                 w = whole if whole > 0.0 else whole / (hi - lo)
             for q in range(lo, hi):
                 total[above[q]] += max(w, 0.0)
                 top[above[q]] = max(top[above[q]], w)
-        for k in range(inner.shape[0]):
-            c = inner[k]
-            for q in range(above_ptr[c], above_ptr[c + 1]):
-                out[c] |= out[above[q]]
         kept = begin
         for e in range(begin, size):
             leaf = found[e]

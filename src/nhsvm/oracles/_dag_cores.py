@@ -31,9 +31,7 @@ class DagCores:
 
     def __init__(self, few: DagFew, budget: int, precision: float) -> None:
         self.few, self.budget, self.precision, self.allow_empty = few, budget, precision, few.allow_empty
-        self._leaf_of = np.full(few.n_nodes, -1, np.int32)
-        self._leaf_of[few.below.leaf_node] = np.arange(len(few.below.leaf_node), dtype=np.int32)
-        self._spare: list[tuple[int, int, Looks]] = []  # room that no thread uses now
+        self._spare: dict[tuple[int, int], list[Looks]] = {}  # room that no thread uses now, by nodes and edges
 
     def solve(self, rewards: FloatArray, chosen: npt.NDArray[np.uint8], value: FloatArray, bound: FloatArray) -> None:
         """As :meth:`nhsvm.oracles.DagMultilabel.solve`; rewards must be finite."""
@@ -54,34 +52,35 @@ class DagCores:
         lists = [sets[1][sets[0][t] : sets[0][t + 1]] for t in range(len(rewards))]
         for lo in range(0, len(order), _SIZE):
             which = order[lo : lo + _SIZE]
-            n, e = int(np.diff(node_ptr)[which].max()) + 1, int(edges[which].max())
-            n_room, e_room, looks = self._room(n, e)
+            room = _rounded(np.diff(node_ptr)[which].max() + 1), _rounded(edges[which].max())
+            spare = self._spare.setdefault(room, [])
+            try:
+                looks = spare.pop()
+            except IndexError:
+                looks = Looks(make_work(*room, _SIZE))
             w = looks.work
             w.samples["phase"], w.samples["rise"] = SETTLED, RISE[0]
             load_kernel(
                 rewards, some, which, node_ptr, nodes, *sets, value, below.above_ptr, below.above, below.paths_ptr,
-                below.paths, self._leaf_of, self.allow_empty, self.budget, self.precision, w.samples, w.lines,
+                below.paths, below.leaf_of, self.allow_empty, self.budget, self.precision, w.samples, w.lines,
                 *w.nodes[:4], *w.links, w.edge, *w.trace[:2], w.fate, w.best,
             )  # fmt: skip
             looks.cut()
             w.samples["shrink"] = 1  # trees are not folded yet
             looks.run(shrinking=1)
             size, mine = unload_kernel(
-                rewards, some, which, node_ptr, nodes, self._leaf_of, w.samples, w.best, value, bound
+                rewards, some, which, node_ptr, nodes, below.leaf_of, w.samples, w.best, value, bound
             )
             for t, leaves in zip(some[which].tolist(), np.split(mine, np.cumsum(size)[:-1]), strict=True):
                 lists[t] = leaves
-            self._spare.append((n_room, e_room, looks))
+            spare.append(looks)
         indptr: PtrArray = np.concatenate([[0], np.cumsum([len(leaves) for leaves in lists])]).astype(np.int64)
         return (indptr, np.concatenate(lists)), value, bound
 
-    def _room(self, n: int, n_edges: int) -> tuple[int, int, Looks]:
-        """Room for cores of so many nodes and edges, that somebody has left if there is some."""
-        n, n_edges = (1 << (k - 1).bit_length() for k in (n, n_edges))
-        for k, (nodes, edges, _) in enumerate(self._spare):
-            if (nodes, edges) == (n, n_edges):
-                return self._spare.pop(k)
-        return n, n_edges, Looks(make_work(n, n_edges, _SIZE))
+
+def _rounded(n: Any) -> int:
+    """The next power of two, so that few rooms are made."""
+    return 1 << (int(n) - 1).bit_length()
 
 
 @kernel

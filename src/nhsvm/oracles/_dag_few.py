@@ -15,7 +15,6 @@ from nhsvm.oracles._dag_looks import Core
 from nhsvm.oracles._dag_plan import Links
 from nhsvm.oracles._dag_work import ON
 
-
 Lists = tuple[PtrArray, IntArray]  # where the lists of samples begin, and the lists
 
 
@@ -38,8 +37,6 @@ class DagFew:
     def __init__(self, above: Ragged, paths: Ragged, allow_empty: bool) -> None:
         self.below, self.allow_empty = make_below(above, paths), allow_empty
         self.n_nodes = len(above.indptr) - 1
-        self._is_leaf = np.zeros(self.n_nodes, bool)
-        self._is_leaf[self.below.leaf_node] = True
 
     def useful(self, rewards: npt.NDArray[Any], limit: int | None = None) -> Lists:
         """Leaves that could be of use, of every row of rewards: (where their lists begin, the lists).
@@ -84,7 +81,7 @@ class DagFew:
         links = Links(*_links_kernel(nodes, below.above_ptr, below.above, self.n_nodes))
         reward, cover = np.zeros(n), np.full(n, must)
         reward[1:] = rewards[nodes]
-        cover[1:][self._is_leaf[nodes]] = 0.0
+        cover[1:][below.leaf_of[nodes] >= 0] = 0.0
         cover[0] = 0.0 if self.allow_empty else must
         state = np.zeros(n, np.uint8)
         state[0] = ON
@@ -144,7 +141,7 @@ def _links_kernel(nodes, above_ptr, above, n_nodes):
 
 @inlined
 def _improved(r, mine, inside, size, least_size, paths_ptr, paths, below, least):
-    """Put leaves in or take them out while one is worth it, but for the last ``least_size``; (their number, the gain)."""
+    """Put leaves in or take them out while one is worth it, but for the last ``least_size``; (their number, gain)."""
     n, gained = mine.shape[0], 0.0
     k, left = 0, n
     while left > 0:

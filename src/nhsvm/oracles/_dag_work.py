@@ -7,9 +7,9 @@ come to it, so that what Python does in between is nothing beside them, and the 
 They are kernels of their own, not one, since compiling one for all takes longer than the sum.
 
 A sample has two *lines*: the core that it has come to, and that of a dive for a better set, which is given up
-afterwards. Row 2s is the line of sample s, row 2s + 1 that of its dive. The links of line k, once it has been shrunk, are
-row k + 1 of the links. The first links of all samples are row 0 where they are the same; else those of each are one of
-the last rows.
+afterwards. Row 2s is the line of sample s, row 2s + 1 that of its dive. The links of line k, once it has been shrunk,
+are row k + 1 of the links. The first links of all samples are row 0 where they are the same; else those of each are one
+of the last rows.
 """
 
 from __future__ import annotations
