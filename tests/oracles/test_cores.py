@@ -14,24 +14,26 @@ seeds = st.integers(0, 2**32)
 both = pytest.mark.parametrize("allow_empty", [False, True])
 
 
-def cores(graph, allow_empty=True, budget=5_000, precision=0.0):
-    return DagCores(DagFew(graph.parents, graph.leaf_ancestors, allow_empty), budget, precision)
+def cores(graph, allow_empty=True, budget=5_000, precision=0.0, branches=False):
+    return DagCores(DagFew(graph.parents, graph.leaf_ancestors, allow_empty), budget, precision, branches)
 
 
 @both
+@pytest.mark.parametrize("branches", [False, True])
 @pytest.mark.parametrize("budget", [0, 5_000, 700_000])
 @given(hierarchies(16), st.sampled_from(REWARDS), seeds, st.floats(-1.0, 1.0))
-def test_sets_are_valid_and_bounded(budget, allow_empty, h, kind, seed, more):
+def test_sets_are_valid_and_bounded(budget, branches, allow_empty, h, kind, seed, more):
     graph = h.graph
     if graph.n_leaves > 8:
         return
     rewards = random_rewards(graph, kind, seed, 20) + more
-    chosen, value, bound = answer(cores(graph, allow_empty, budget), rewards)
+    chosen, value, bound = answer(cores(graph, allow_empty, budget, branches=branches), rewards)
     best, scale = best_of_all(graph, rewards, allow_empty), np.abs(rewards).sum(axis=1)
     assert value == pytest.approx((rewards * chosen).sum(axis=1), abs=1e-12 * scale.max())
     assert (value <= best + 1e-10 * scale).all()
     assert (bound >= best - 1e-10 * scale).all()
     assert allow_empty or chosen.any(axis=1).all()
+    assert not (branches and budget) or value == pytest.approx(best, abs=1e-9 * scale.max())
     assert all((closures(graph)[1] == (y > 0)).all(axis=1).any() for y in chosen)
 
 

@@ -9,8 +9,10 @@ import numpy.typing as npt
 
 from nhsvm._jit import kernel
 from nhsvm.hierarchy.graph import FloatArray, PtrArray
+from nhsvm.oracles._dag_batch import left_open
 from nhsvm.oracles._dag_few import DagFew, Lists
-from nhsvm.oracles._dag_looks import Looks
+from nhsvm.oracles._dag_looks import Core, Looks
+from nhsvm.oracles._dag_plan import Links
 from nhsvm.oracles._dag_sweeps import RISE
 from nhsvm.oracles._dag_work import ON, RUNNING, SETTLED, make_work
 
@@ -27,9 +29,12 @@ class DagCores:
     ----------
     few : DagFew
     budget, precision : see :class:`nhsvm.oracles.DagMultilabel`
+    branches : bool
+        Branch where bounds have stalled, within the budget.
     """
 
-    def __init__(self, few: DagFew, budget: int, precision: float) -> None:
+    def __init__(self, few: DagFew, budget: int, precision: float, branches: bool = False) -> None:
+        self.branches = branches
         self.few, self.budget, self.precision, self.allow_empty = few, budget, precision, few.allow_empty
         self._spare: dict[tuple[int, int], list[Looks]] = {}  # room that no thread uses now, by nodes and edges
 
@@ -68,14 +73,28 @@ class DagCores:
             looks.cut()
             w.samples["shrink"] = 1  # trees are not folded yet
             looks.run(shrinking=1)
+            gaps = np.full(len(which), -1.0)  # not known
+            if self.branches:
+                for s in np.flatnonzero(w.samples["phase"][: len(which)] != SETTLED).tolist():
+                    gaps[s] = left_open(looks, s, _first(looks, s), False, True)
             size, mine = unload_kernel(
-                rewards, some, which, node_ptr, nodes, below.leaf_of, w.samples, w.best, value, bound
+                rewards, some, which, node_ptr, nodes, below.leaf_of, gaps, w.samples, w.best, value, bound
             )
             for t, leaves in zip(some[which].tolist(), np.split(mine, np.cumsum(size)[:-1]), strict=True):
                 lists[t] = leaves
             spare.append(looks)
         indptr: PtrArray = np.concatenate([[0], np.cumsum([len(leaves) for leaves in lists])]).astype(np.int64)
         return (indptr, np.concatenate(lists)), value, bound
+
+
+def _first(looks: Looks, s: int) -> Core:
+    """The core that a sample began with; what nodes are worth on it, if it has not been shrunk."""
+    w = looks.work
+    row, n = int(w.samples["origin"][s]), int(w.samples["whole"][s])
+    e = int(w.links.parent_ptr[row, n])
+    links = Links(*(array[row, :size] for array, size in zip(w.links, (n + 1, e, n + 1, e, e), strict=True)))
+    nodes = w.nodes.reward[2 * s, :n], w.nodes.cover[2 * s, :n], w.nodes.state[2 * s, :n]
+    return Core(*nodes, links, w.share[2 * s, :e], 0.0)
 
 
 def _rounded(n: Any) -> int:
@@ -175,7 +194,7 @@ def load_kernel(
 
 
 @kernel
-def unload_kernel(rewards, some, which, node_ptr, all_nodes, leaf_of, samples, all_wide, value, bound):
+def unload_kernel(rewards, some, which, node_ptr, all_nodes, leaf_of, gaps, samples, all_wide, value, bound):
     """What the best sets hold of the leaves, (how many, which); fills in their values, and bounds that are better."""
     sizes, leaves = np.zeros(which.shape[0], np.int64), np.empty(node_ptr[-1], np.int32)
     size = 0
@@ -192,7 +211,7 @@ def unload_kernel(rewards, some, which, node_ptr, all_nodes, leaf_of, samples, a
         leaves[begin:size].sort()
         sizes[s] = size - begin
         upper = me.given_up if me.phase == SETTLED else max(me.given_up, me.bound)
-        gap = upper - me.value
+        gap = upper - me.value if gaps[s] < 0.0 else gaps[s]
         value[t] = worth
         bound[t] = max(worth, min(bound[t], worth + (gap if gap > me.tolerance else 0.0)))
     return sizes, leaves[:size].copy()

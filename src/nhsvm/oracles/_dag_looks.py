@@ -141,7 +141,7 @@ class Looks:
         """What a sample has come to; ``first`` is the core that it began with."""
         w, line = self.work, self.work.lines[2 * sample]
         b, n, e, row = 2 * sample, int(line["size"]), int(line["n_edges"]), int(line["links"])
-        if row == 0:
+        if row == int(w.samples["origin"][sample]):
             return first
         sizes = n + 1, e, n + 1, e, e
         links = Links(*(array[row, :size].copy() for array, size in zip(w.links, sizes, strict=True)))

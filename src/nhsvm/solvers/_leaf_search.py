@@ -19,8 +19,8 @@ from nhsvm.solvers._memory import Weights
 from nhsvm.solvers._set_problem import SetProblem
 from nhsvm.solvers._threads import Team
 
-_BUDGETS = (5_000, 50_000, 700_000)  # of the search with bounds
-_PRECISION = 1e-3  # to which label sets are searched for
+# budget and precision of searches with bounds, and whether they branch
+_EFFORTS = (5_000, 1e-3, False), (50_000, 1e-4, False), (700_000, 1e-6, True)
 _USEFUL = 64  # leaves that a sample may gain in a visit far away, where all leaves are worth a bit
 _COUNTED = 8  # of so many samples, one is asked whether its label set is right
 
@@ -42,7 +42,10 @@ class LeafSearch:
 
     def __init__(self, problem: SetProblem, few: DagFew) -> None:
         self.problem, self.few = problem, few
-        self.oracles = (few, *(DagCores(few, budget, _PRECISION) for budget in _BUDGETS))
+        self.oracles: tuple[DagFew | DagCores, ...] = (
+            few,
+            *(DagCores(few, *effort) for effort in _EFFORTS),
+        )
 
     def shelves(
         self, samples: PtrArray, effort: int, weights: Weights, state: Levels, team: Team
