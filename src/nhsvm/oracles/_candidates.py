@@ -28,6 +28,7 @@ from nhsvm._jit import inlined, kernel
 from nhsvm.hierarchy.graph import IntArray, PtrArray, Ragged
 
 _MOST = 1e300  # kernels must not meet infinity
+_TIMES, _FIRST = 4, 256  # of a limit, and at least: leaves that are looked at closely to find those of most use
 
 
 class Below(NamedTuple):
@@ -98,7 +99,7 @@ def candidates_kernel(
     worth, extra = np.empty(n_nodes), np.empty(n_nodes)
     first, second = np.empty(n_nodes), np.empty(n_nodes)  # the best that has no other parent below a node, and the next
     bare, barer = np.zeros(n_nodes), np.zeros(n_nodes)  # x; x if the best is to go
-    held, bounds = np.zeros(n_nodes, np.bool_), np.empty(n_leaves)
+    held, bounds, rough = np.zeros(n_nodes, np.bool_), np.empty(n_leaves), np.empty(n_leaves)
     best = np.full(n_nodes, -1, np.int32)
     total, top, out = np.zeros(n_nodes), np.full(n_nodes, -_MOST), np.zeros(n_nodes, np.bool_)
     size = 0
@@ -163,6 +164,11 @@ def candidates_kernel(
         for leaf in range(n_leaves):
             found[size] = leaf
             size += bounds[leaf] >= slack
+        if size - begin > max(_TIMES * limit, _FIRST):  # most will not be listed: do not look at all of them closely
+            for e in range(begin, size):
+                rough[e - begin] = worth[leaf_node[found[e]]] + bare[first_above[found[e]]]
+            _largest(found[begin:size], rough[: size - begin], max(_TIMES * limit, _FIRST))
+            size = begin + max(_TIMES * limit, _FIRST)
         # what inner nodes are worth with all below them that could be of use
         for e in range(begin, size):
             c = leaf_node[found[e]]
