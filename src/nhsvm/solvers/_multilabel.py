@@ -32,7 +32,6 @@ _OVERHEAD = 100  # time that a batch spends on a sample beside its columns, in u
 _NEAR = 0.2  # gap from which on all samples can be asked about with the same weights, on a DAG
 _NEARER = 0.05  # the same where nothing is remembered
 _AT_A_TIME = 16  # samples on a large graph that are asked about together
-_LATER = 0.7  # of an estimate, which is from before its steps: the gap after a pass, where a certificate takes as long
 _CACHED = 50  # passes over the cells in use between two that ask the oracle, at most
 _UNTOLD = 4  # the same where steps do not tell what is left to gain; more make little of it, and the weights unstable
 _CLOSE = 0.02  # gap from which on these are more, since the oracle has little new to tell
@@ -93,7 +92,6 @@ class SetAscent(Ascent):
         if self.recalled is None and isinstance(made, Levels) and hasattr(oracle, "few"):
             self.search = LeafSearch(problem, made.few)
             self.oracles = self.search.oracles
-            self.ratio = _LATER  # until a certificate has told
         self.thorough = state is not None  # the oracle itself is asked, from now on
         self.seen = np.inf  # gap by what the oracle in use finds, in the last certificate
         self.certificate = Certificate(float(problem.costs @ problem.first_slacks()), 0.0)
