@@ -21,7 +21,7 @@ from nhsvm.solvers._threads import Team
 
 # budget and precision of searches with bounds, and whether they branch
 _EFFORTS = (5_000, 1e-3, False), (50_000, 1e-4, False), (700_000, 1e-6, True)
-_USEFUL = 64, 128  # leaves that a sample may gain in a visit: far away, where all leaves are worth a bit, and later
+_USEFUL = 64  # leaves that a sample may gain in a visit far away, where all leaves are worth a bit
 _COUNTED = 8  # of so many samples, one is asked whether its label set is right
 
 
@@ -52,7 +52,7 @@ class LeafSearch:
     ) -> tuple[Shelves, FloatArray]:
         """Samples with the label sets that one of the oracles finds, ready for steps; and their slacks."""
         slack = np.empty(len(samples))
-        limit = _USEFUL[effort > 0]
+        limit = _USEFUL if effort == 0 else None
 
         def made(some: slice) -> list[npt.NDArray[Any]]:
             mine = samples[some]
