@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 
 from nhsvm.hierarchy import Graph
@@ -64,3 +66,14 @@ def answer(oracle, rewards: np.ndarray, dtype: type = np.uint8):
     value, bound = np.full((2, len(rewards)), np.nan)
     assert oracle.solve(rewards, chosen, value, bound) is None
     return chosen, value, bound
+
+
+def closures(graph):
+    """Every set of leaves, and the nodes of each."""
+    sets = np.array(list(itertools.product((0, 1), repeat=graph.n_leaves)))
+    return sets, sets @ graph.leaf_matrix().toarray() > 0
+
+
+def best_of_all(graph, rewards, allow_empty):
+    value = rewards @ closures(graph)[1].T
+    return value.max(axis=1) if allow_empty else value[:, 1:].max(axis=1)

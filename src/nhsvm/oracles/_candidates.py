@@ -1,14 +1,18 @@
 """Leaves that a label set could gain by, found without looking at label sets.
 
-A set of leaves that holds l gets better without it, if other leaves are left or it may be empty, unless what l alone
-holds is worth something: r_l + Σ r_n over some of the nodes above it. Nodes that are in every best set stay, whoever
-holds them: those whose parents are in every one, and which are worth something with the best that has no other parent
-below them. If l was all that held such a node, that best takes its place, which costs x_n ≥ 0. So l is of no use if
+Nodes that are *in*, in every best set, are those whose parents are in and which are worth something with the best that
+is *private* below them, with no other parent. If a node p loses its last child, the best that is private below it takes
+that place, or p goes as well if it is not in, which may cost its own parents their last child. (Above all roots there
+is a node that is in, and needs no child if a set may be empty.) So that costs at most
 
-    r_l + Σ_n max(r_n, 0) + Σ_m x_m < 0
+    x_p = max(0, min(−cover_p, r_p + Σ_q x_q over its parents q)),
 
-over the nodes above it, n of those that may be missing and m of those that are in. Most leaves of a large hierarchy are
-of no use by far, which a bound tells that is summed down the graph and counts nodes as often as there are ways to them.
+without the second choice if p is in; cover that runs through what is gone does not count. A set that holds a leaf l
+gets better without it unless r_l + Σ_p x_p ≥ 0 over its parents; and unless r_l + Σ_n max(r_n, 0) + Σ_m x_m ≥ 0 over
+all nodes n above it that are not in, and m that are, which counts none twice. The same holds for inner nodes with all
+that could be of use below them: what is below those that are of no use is of none. (:mod:`nhsvm.oracles._dag_prune` has
+the reasons; here it is done on the hierarchy, most of which is leaves, in one look at every leaf and a few at inner
+nodes.) Most leaves of a large hierarchy are of no use by far.
 
 With weights that have seen little, thousands of leaves may be worth next to nothing each. Who does not need all of them
 can ask for those with the largest bounds.
@@ -24,6 +28,7 @@ from nhsvm._jit import inlined, kernel
 from nhsvm.hierarchy.graph import IntArray, PtrArray, Ragged
 
 _MOST = 1e300  # kernels must not meet infinity
+_TIMES, _FIRST = 4, 256  # of a limit, and at least: leaves that are looked at closely to find those of most use
 
 
 class Below(NamedTuple):
@@ -37,6 +42,11 @@ class Below(NamedTuple):
     paths: IntArray
     inner: IntArray  # nodes that are no leaves
     leaf_node: IntArray  # of every leaf
+    first_above: IntArray  # of every leaf: a node next above, or itself if there is none
+    more_leaf: IntArray  # a leaf and a node next above, of all others
+    more_above: IntArray
+    roots: IntArray  # nodes with none above
+    leaf_of: IntArray  # of a node, or −1
 
 
 def make_below(above: Ragged, paths: Ragged) -> Below:
@@ -47,8 +57,16 @@ def make_below(above: Ragged, paths: Ragged) -> Below:
     order = np.argsort(parent, kind="stable")
     own_ptr = np.concatenate([[0], np.cumsum(np.bincount(parent, minlength=n))]).astype(np.int64)
     leaf_node = paths.indices[paths.indptr[1:] - 1]
-    inner = np.setdiff1d(np.arange(n, dtype=np.int32), leaf_node)
-    return Below(*above, own_ptr, alone[order], *paths, inner, leaf_node)
+    leaf_of = np.full(n, -1, np.int32)
+    leaf_of[leaf_node] = np.arange(len(leaf_node), dtype=np.int32)
+    over = above.rows(leaf_node)
+    first = leaf_node.copy()
+    first[over.sizes() > 0] = over.indices[over.indptr[:-1][over.sizes() > 0]]
+    others = np.ones(len(over.indices), bool)
+    others[over.indptr[:-1][over.sizes() > 0]] = False
+    more = over.owners()[others].astype(np.int32), over.indices[others]
+    inner, roots = np.flatnonzero(leaf_of < 0).astype(np.int32), np.flatnonzero(above.sizes() == 0).astype(np.int32)
+    return Below(*above, own_ptr, alone[order], *paths, inner, leaf_node, first, *more, roots, leaf_of)
 
 
 @inlined
@@ -67,7 +85,10 @@ def _largest(found, bounds, size):
 
 
 @kernel
-def candidates_kernel(rewards, limit, above_ptr, above, own_ptr, own, paths_ptr, paths, inner, leaf_node):
+def candidates_kernel(
+    rewards, limit, allow_empty, above_ptr, above, own_ptr, own, paths_ptr, paths, inner, leaf_node, first_above,
+    more_leaf, more_above, roots, leaf_of,
+):  # fmt: skip
     """For every row of rewards, the leaves that could be of use, ascending; (where their lists begin, the lists).
 
     Of more than ``limit`` leaves, those that could be of most use.
@@ -75,8 +96,12 @@ def candidates_kernel(rewards, limit, above_ptr, above, own_ptr, own, paths_ptr,
     n, n_nodes = rewards.shape
     n_leaves = leaf_node.shape[0]
     indptr, found = np.zeros(n + 1, np.int64), np.empty(256, np.int32)
-    most, worth, extra = np.empty(n_nodes), np.empty(n_nodes), np.empty(n_nodes)
-    held, bounds = np.zeros(n_nodes, np.uint8), np.empty(n_leaves)
+    worth, extra = np.empty(n_nodes), np.empty(n_nodes)
+    first, second = np.empty(n_nodes), np.empty(n_nodes)  # the best that has no other parent below a node, and the next
+    bare, barer = np.zeros(n_nodes), np.zeros(n_nodes)  # x; x if the best is to go
+    held, bounds, rough = np.zeros(n_nodes, np.bool_), np.empty(n_leaves), np.empty(n_leaves)
+    best = np.full(n_nodes, -1, np.int32)
+    total, top, out = np.zeros(n_nodes), np.full(n_nodes, -_MOST), np.zeros(n_nodes, np.bool_)
     size = 0
     for t in range(n):
         r = rewards[t]
@@ -85,46 +110,103 @@ def candidates_kernel(rewards, limit, above_ptr, above, own_ptr, own, paths_ptr,
             for e in range(size):
                 larger[e] = found[e]
             found = larger
-        # what nodes are worth with the best that has no other parent below them, and what it costs to cover them so
         largest = 0.0
         for c in range(n_nodes):
             worth[c] = r[c]
             largest = max(largest, abs(r[c]))
-        slack = -1e-9 * largest  # the cover of a node that is in has exactly 0, but for rounding
+        slack = -1e-9 * largest  # what takes its own place has exactly 0, but for rounding
         for k in range(inner.shape[0] - 1, -1, -1):
             c = inner[k]
-            total, cover = 0.0, -_MOST
+            more, most, next_most, at = 0.0, -_MOST, -_MOST, -1
             for e in range(own_ptr[c], own_ptr[c + 1]):
-                total += max(worth[own[e]], 0.0)
-                cover = max(cover, worth[own[e]])
-            worth[c] = r[c] + (total if total > 0.0 else cover)
-            extra[c] = max(-cover, 0.0)
+                w = worth[own[e]]
+                more += max(w, 0.0)
+                next_most = max(next_most, min(most, w))
+                at = own[e] if w > most else at
+                most = max(most, w)
+            worth[c] = r[c] + (more if more > 0.0 else most)
+            first[c], second[c], best[c] = most, next_most, at
+        # above all is what is in every set, and needs a child unless a set may be empty
+        most, next_most, at = 0.0 if allow_empty else -_MOST, 0.0 if allow_empty else -_MOST, -1
+        for k in range(roots.shape[0]):
+            w = worth[roots[k]]
+            next_most = max(next_most, min(most, w))
+            at = roots[k] if w > most else at
+            most = max(most, w)
+        all_bare, all_barer = max(0.0, -most), max(0.0, -next_most)
+        for k in range(roots.shape[0]):  # for leaves that have none above; those of inner nodes follow
+            bare[roots[k]] = all_bare
         for k in range(inner.shape[0]):
             c = inner[k]
-            total, inside = 0.0, worth[c] > 0.0
+            lost, inside = r[c], worth[c] > 0.0
+            if above_ptr[c] == above_ptr[c + 1]:
+                lost += all_barer if at == c else all_bare
             for q in range(above_ptr[c], above_ptr[c + 1]):
-                total += most[above[q]]
-                inside &= held[above[q]] == 1
+                p = above[q]
+                lost += barer[p] if best[p] == c else bare[p]
+                inside &= held[p]
             held[c] = inside
-            extra[c] = extra[c] if inside else max(r[c], 0.0)
-            most[c] = min(total + extra[c], _MOST)
+            lost = _MOST if inside else min(lost, _MOST)
+            bare[c], barer[c] = max(0.0, min(-first[c], lost)), max(0.0, min(-second[c], lost))
+            extra[c] = bare[c] if inside else max(r[c], 0.0)
+        # passes without a loop over what is above a leaf take half of the time
+        for leaf in range(n_leaves):
+            bounds[leaf] = worth[leaf_node[leaf]] + bare[first_above[leaf]]
+        for e in range(more_leaf.shape[0]):
+            bounds[more_leaf[e]] += bare[more_above[e]]
+        for k in range(inner.shape[0]):
+            c = inner[k]
+            if best[c] >= 0 and leaf_of[best[c]] >= 0:
+                bounds[leaf_of[best[c]]] += barer[c] - bare[c]
+        if at >= 0 and leaf_of[at] >= 0:
+            bounds[leaf_of[at]] += all_barer - all_bare
         begin = size
         for leaf in range(n_leaves):
-            c = leaf_node[leaf]
-            total = r[c]
-            for q in range(above_ptr[c], above_ptr[c + 1]):
-                total += most[above[q]]
             found[size] = leaf
-            size += total >= slack
+            size += bounds[leaf] >= slack
+        if size - begin > max(_TIMES * limit, _FIRST):  # most will not be listed: do not look at all of them closely
+            for e in range(begin, size):
+                rough[e - begin] = worth[leaf_node[found[e]]] + bare[first_above[found[e]]]
+            _largest(found[begin:size], rough[: size - begin], max(_TIMES * limit, _FIRST))
+            size = begin + max(_TIMES * limit, _FIRST)
+        # what inner nodes are worth with all below them that could be of use
+        for e in range(begin, size):
+            c = leaf_node[found[e]]
+            lo, hi = above_ptr[c], above_ptr[c + 1]
+            w = bounds[found[e]] if hi - lo > 1 else worth[c]
+            for q in range(lo, hi):
+                total[above[q]] += max(w, 0.0)
+                top[above[q]] = max(top[above[q]], w)
+        for k in range(inner.shape[0] - 1, -1, -1):
+            c = inner[k]
+            if top[c] == -_MOST:  # there is nothing of use below it
+                continue
+            lo, hi = above_ptr[c], above_ptr[c + 1]
+            w = max(r[c] + (total[c] if total[c] > 0.0 else top[c]), -_MOST)
+            whole = w
+            if lo == hi:
+                whole += all_barer if at == c else all_bare
+            for q in range(lo, hi):
+                p = above[q]
+                whole += barer[p] if best[p] == c else bare[p]
+            out[c] = whole < slack and not held[c]
+            total[c], top[c] = 0.0, -_MOST  # for the next
+            if hi - lo > 1:
+                w = whole if whole > 0.0 else whole / (hi - lo)
+            for q in range(lo, hi):
+                total[above[q]] += max(w, 0.0)
+                top[above[q]] = max(top[above[q]], w)
         kept = begin
         for e in range(begin, size):
-            first, last = paths_ptr[found[e]], paths_ptr[found[e] + 1] - 1
-            total = r[paths[last]]
-            for q in range(first, last):
-                total += extra[paths[q]]
-            found[kept] = found[e]
-            bounds[kept - begin] = total
-            kept += total >= slack
+            leaf = found[e]
+            bound, use = worth[leaf_node[leaf]] + all_bare, True
+            for q in range(paths_ptr[leaf], paths_ptr[leaf + 1] - 1):
+                bound += extra[paths[q]]
+                use &= not out[paths[q]]
+            bound = min(bound, bounds[leaf])
+            found[kept] = leaf
+            bounds[kept - begin] = bound
+            kept += use and bound >= slack
         if kept - begin > limit:
             _largest(found[begin:kept], bounds[: kept - begin], limit)
             kept = begin + limit

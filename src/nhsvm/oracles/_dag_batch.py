@@ -14,7 +14,7 @@ from nhsvm.oracles._dag_memory import Memory
 from nhsvm.oracles._dag_plan import Plan
 from nhsvm.oracles._dag_search import Search
 from nhsvm.oracles._dag_sweeps import RISE
-from nhsvm.oracles._dag_work import SETTLED, States
+from nhsvm.oracles._dag_work import SETTLED, States, make_work
 
 _SIZE, _ENTRIES = 16, 2**17  # samples in a batch, at most; nodes and edges of them, about
 _PATIENCE = 60  # looks at a sample before it is split
@@ -33,7 +33,7 @@ class BatchLooks:
         self.plan, self.allow_empty = plan, allow_empty
         n, n_edges = len(plan.node), len(plan.links.child)
         self.size = int(np.clip(_ENTRIES // (n + n_edges), 1, _SIZE))
-        self.looks = Looks(plan.links, self.size)
+        self.looks = Looks(make_work(n, n_edges, self.size, plan.links))
         self._folded = np.empty((3, self.size, len(plan.is_leaf)))  # worth, below, most
 
     def solve(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -9,17 +11,19 @@ from nhsvm._jit import inlined, kernel
 from nhsvm.hierarchy.graph import FloatArray, IntArray, PtrArray, Ragged
 from nhsvm.oracles._arrays import check_finite
 from nhsvm.oracles._candidates import candidates_kernel, make_below
-from nhsvm.oracles._dag_leaves import single_kernel
 from nhsvm.oracles._dag_looks import Core
 from nhsvm.oracles._dag_plan import Links
 from nhsvm.oracles._dag_work import ON
+
+Lists = tuple[PtrArray, IntArray]  # where the lists of samples begin, and the lists
 
 
 class DagFew:
     """An oracle whose work, beyond one look at every node, depends on the leaves that could be of use.
 
-    Sets are found by putting in and taking out single leaves, from none of these and from all. The bound is that of one
-    sweep up the graph, in which every node hands what it is worth to its parents in equal parts.
+    Sets are found by putting in and taking out single leaves, from none of these (or the best, if one is needed) and
+    from all. The bound is that of one sweep up the graph, in which every node hands what it is worth to its parents in
+    equal parts.
 
     Parameters
     ----------
@@ -33,49 +37,36 @@ class DagFew:
     def __init__(self, above: Ragged, paths: Ragged, allow_empty: bool) -> None:
         self.below, self.allow_empty = make_below(above, paths), allow_empty
         self.n_nodes = len(above.indptr) - 1
-        self._is_leaf = np.zeros(self.n_nodes, bool)
-        self._is_leaf[self.below.leaf_node] = True
 
-    def useful(self, rewards: FloatArray, limit: int | None = None) -> tuple[PtrArray, IntArray]:
+    def useful(self, rewards: npt.NDArray[Any], limit: int | None = None) -> Lists:
         """Leaves that could be of use, of every row of rewards: (where their lists begin, the lists).
 
         Of more than ``limit``, those that could be of most use.
         """
         limit = len(self.below.leaf_node) if limit is None else limit
-        indptr, leaves = candidates_kernel(rewards, limit, *self.below)
+        indptr, leaves = candidates_kernel(rewards, limit, self.allow_empty, *self.below)
         return indptr, leaves
 
     def solve(self, rewards: FloatArray, chosen: npt.NDArray[np.uint8], value: FloatArray, bound: FloatArray) -> None:
         """As :meth:`nhsvm.oracles.DagMultilabel.solve`."""
-        self.solve_of(rewards, self.useful(rewards), chosen, value, bound)
-
-    def solve_of(
-        self, rewards: FloatArray, useful: tuple[PtrArray, IntArray], chosen: npt.NDArray[np.uint8], value: FloatArray,
-        bound: FloatArray,
-    ) -> None:  # fmt: skip
-        """The same, where the leaves that could be of use are known; bounds hold if these are all of them."""
         check_finite(rewards, np.abs(rewards).sum(axis=1))
-        b = self.below
-        links = b.above_ptr, b.above, b.paths_ptr, b.paths
-        few_kernel(rewards, *useful, *links, self.allow_empty, chosen, value, bound)
-        if not self.allow_empty:
-            self.or_one_leaf(rewards, chosen, value, bound)
+        (indptr, leaves), value[:], bound[:] = self.found(rewards, self.useful(rewards))
+        self.write(indptr, leaves, chosen)
 
-    def or_one_leaf(
-        self, rewards: FloatArray, chosen: npt.NDArray[np.uint8], value: FloatArray, bound: FloatArray
-    ) -> None:
-        """The best leaf by itself, where a set must not be empty and the one that was found is worth nothing.
+    def found(self, rewards: npt.NDArray[Any], useful: Lists) -> tuple[Lists, FloatArray, FloatArray]:
+        """Sets of leaves for every row of rewards, their values and bounds, where the leaves of use are known.
 
-        It need not be of use beside others, so that it is not among the leaves that are looked at.
+        Bounds hold if these are all of them.
         """
-        low = np.flatnonzero(value <= 0.0)
-        one = np.empty((len(low), self.n_nodes), np.uint8)
-        single_kernel(rewards[low], one, self.below.leaf_node, self.below.paths_ptr, self.below.paths)
-        for t, y in zip(low.tolist(), one, strict=True):
-            worth = rewards[t][y.view(np.bool_)].sum()
-            if worth > value[t] or not chosen[t].any():
-                chosen[t], value[t] = y, worth
-            bound[t] = max(bound[t], worth)
+        b = self.below
+        value, bound = np.empty((2, len(rewards)))
+        links = b.above_ptr, b.above, b.paths_ptr, b.paths
+        indptr, leaves = few_kernel(rewards, *useful, *links, self.allow_empty, value, bound)
+        return (indptr, leaves), value, bound
+
+    def write(self, indptr: PtrArray, leaves: IntArray, chosen: npt.NDArray[np.uint8]) -> None:
+        """Sets of leaves as nodes: 1 for each that is in the set."""
+        write_kernel(indptr, leaves, self.below.paths_ptr, self.below.paths, chosen)
 
     def core(self, rewards: FloatArray, leaves: IntArray, most: int, must: float) -> tuple[Core, IntArray] | None:
         """The problem of one sample on what is above some leaves, and its nodes; None if these are more than ``most``.
@@ -90,7 +81,7 @@ class DagFew:
         links = Links(*_links_kernel(nodes, below.above_ptr, below.above, self.n_nodes))
         reward, cover = np.zeros(n), np.full(n, must)
         reward[1:] = rewards[nodes]
-        cover[1:][self._is_leaf[nodes]] = 0.0
+        cover[1:][below.leaf_of[nodes] >= 0] = 0.0
         cover[0] = 0.0 if self.allow_empty else must
         state = np.zeros(n, np.uint8)
         state[0] = ON
@@ -149,8 +140,8 @@ def _links_kernel(nodes, above_ptr, above, n_nodes):
 
 
 @inlined
-def _improved(r, mine, inside, paths_ptr, paths, below, least):
-    """Put leaves in or take them out while one is worth it; what that gains."""
+def _improved(r, mine, inside, size, least_size, paths_ptr, paths, below, least):
+    """Put leaves in or take them out while one is worth it, but for the last ``least_size``; (their number, gain)."""
     n, gained = mine.shape[0], 0.0
     k, left = 0, n
     while left > 0:
@@ -160,28 +151,42 @@ def _improved(r, mine, inside, paths_ptr, paths, below, least):
             worth += r[paths[q]] if below[paths[q]] == own else 0.0  # only this leaf holds it, or would
         sign = 1 - 2 * own
         left -= 1
-        if sign * worth > least:
+        if sign * worth > least and (own == 0 or size > least_size):
             gained += sign * worth
             inside[k] = 1 - own
+            size += sign
             for q in range(paths_ptr[mine[k]], paths_ptr[mine[k] + 1]):
                 below[paths[q]] += sign
             left = n - 1
         k = k + 1 if k + 1 < n else 0
-    return gained
+    return size, gained
+
+
+@inlined
+def _best_one(r, mine, paths_ptr, paths):
+    """Which of the leaves is best by itself, and what it is worth."""
+    best, top = 0, -1e300
+    for k in range(mine.shape[0]):
+        worth = 0.0
+        for q in range(paths_ptr[mine[k]], paths_ptr[mine[k] + 1]):
+            worth += r[paths[q]]
+        if worth > top:
+            best, top = k, worth
+    return best, top
 
 
 @kernel
-def few_kernel(
-    rewards, indptr, leaves, above_ptr, above, paths_ptr, paths, allow_empty, chosen, value, bound
-):  # fmt: skip
-    """Sets of the leaves listed, their values and bounds; nothing, worth 0, if all sets cost something."""
+def few_kernel(rewards, indptr, leaves, above_ptr, above, paths_ptr, paths, allow_empty, value, bound):
+    """Sets of the leaves listed, as lists; fills in their values and bounds. There is a leaf if one is needed."""
     n_nodes = rewards.shape[1]
     below, total, top = np.zeros(n_nodes, np.int32), np.zeros(n_nodes), np.empty(n_nodes)
     nodes = np.empty(n_nodes, np.int32)
+    put_ptr, put = np.zeros(rewards.shape[0] + 1, np.int64), np.empty(leaves.shape[0], np.int32)
+    at = 0
     for t in range(rewards.shape[0]):
         r, mine = rewards[t], leaves[indptr[t] : indptr[t + 1]]
         n, m = mine.shape[0], 0
-        scale, everything = 0.0, 0.0
+        scale, everything, brings = 0.0, 0.0, False
         for k in range(n):
             for q in range(paths_ptr[mine[k]], paths_ptr[mine[k] + 1]):
                 c = paths[q]
@@ -189,34 +194,50 @@ def few_kernel(
                 if below[c] == 1:
                     everything += r[c]
                     scale += abs(r[c])
+                    brings |= r[c] > 0.0
                     nodes[m] = c
                     m += 1
         some = nodes[:m]
         some.sort()
-        least = 1e-12 * scale
+        least, least_size = 1e-12 * scale, np.int64(0 if allow_empty or n == 0 else 1)
         inside = np.ones(n, np.uint8)
-        whole = everything + _improved(r, mine, inside, paths_ptr, paths, below, least)
+        _, gain = _improved(r, mine, inside, n, least_size, paths_ptr, paths, below, least)
+        whole = everything + gain
         for c in some:
             below[c] = 0
         other = np.zeros(n, np.uint8)
-        best = _improved(r, mine, other, paths_ptr, paths, below, least)
-        y = chosen[t]
-        y[:] = 0
-        if best >= whole:
-            inside = other
-        for k in range(n):
-            if inside[k]:
-                for q in range(paths_ptr[mine[k]], paths_ptr[mine[k] + 1]):
-                    y[paths[q]] = 1
-        worth = 0.0
+        size, best = _improved(r, mine, other, 0, least_size, paths_ptr, paths, below, least)
+        if size < least_size:  # none is worth anything by itself
+            k, best = _best_one(r, mine, paths_ptr, paths)
+            other[k] = 1
+            for q in range(paths_ptr[mine[k]], paths_ptr[mine[k] + 1]):
+                below[paths[q]] = 1
+            _, gain = _improved(r, mine, other, 1, least_size, paths_ptr, paths, below, least)
+            best += gain
+        if best < whole:
+            other = inside
         for c in some:
             below[c] = 0
-            worth += r[c] if y[c] else 0.0
+        for k in range(n):
+            if other[k]:
+                put[at] = mine[k]
+                at += 1
+                for q in range(paths_ptr[mine[k]], paths_ptr[mine[k] + 1]):
+                    below[paths[q]] = 1
+        put_ptr[t + 1] = at
+        worth = 0.0
+        for c in some:
+            worth += r[c] if below[c] else 0.0
+            below[c] = 0
             total[c], top[c] = 0.0, -1e300
+        value[t] = worth
+        if not brings:  # nothing, or the best leaf
+            bound[t] = worth
+            continue
         upper, root = 0.0, -1e300
         for e in range(m - 1, -1, -1):
             c = some[e]
-            v = r[c]
+            v = np.float64(r[c])
             if total[c] > 0.0:
                 v += total[c]
             elif top[c] > -1e299:
@@ -231,6 +252,15 @@ def few_kernel(
                 p = above[q]
                 total[p] += max(v, 0.0)
                 top[p] = max(top[p], v)
-        value[t] = worth
-        # where all sets cost something, none may be chosen, and it must not be none: a leaf will be
-        bound[t] = root if not allow_empty and upper <= 0.0 else max(upper, worth)
+        bound[t] = max(root if not allow_empty and upper <= 0.0 else upper, worth)
+    return put_ptr, put[:at].copy()
+
+
+@kernel
+def write_kernel(indptr, leaves, paths_ptr, paths, chosen):
+    for t in range(chosen.shape[0]):
+        for c in range(chosen.shape[1]):
+            chosen[t, c] = 0
+        for e in range(indptr[t], indptr[t + 1]):
+            for q in range(paths_ptr[leaves[e]], paths_ptr[leaves[e] + 1]):
+                chosen[t, paths[q]] = 1

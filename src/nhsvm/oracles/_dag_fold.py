@@ -55,7 +55,7 @@ def fold_kernel(
         me.phase, me.line, me.shrink, me.looks, me.stalled, me.patience, me.rounds = RUNNING, 0, 0, 0, 0, 60, 1
         me.find, me.found, me.over, me.first, me.work, me.budget = 0, 0, 0, 1, 0, budget
         me.value, me.bound, me.last, me.given_up = -1e300, 1e300, 1e300, -1e300
-        me.remember = shares.shape[1]
+        me.remember, me.origin, me.whole = shares.shape[1], 0, n
         me.big, me.tolerance, me.precision = big, 1e-12 * scales[s], precision
         line.size, line.n_edges, line.links, line.folds, line.swept, line.constant = n, n_edges, 0, 0, 0, 0.0
         if rows.shape[0] > 0 and known[rows[s]]:

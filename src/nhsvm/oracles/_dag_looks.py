@@ -64,18 +64,16 @@ class Core:
 
 
 class Looks:
-    """Room for some samples on one core, and the stages.
+    """Some samples on their cores, and the stages.
 
     Parameters
     ----------
-    links : Links
-        Of the core.
-    size : int
-        Number of samples.
+    work : Work
+        Room for them.
     """
 
-    def __init__(self, links: Links, size: int) -> None:
-        self.work: Work = make_work(links, size)
+    def __init__(self, work: Work) -> None:
+        self.work = work
         w, lines = self.work, self.work.lines
         n, k, t = w.nodes, w.links, w.trace
         both = w.samples, lines
@@ -143,7 +141,7 @@ class Looks:
         """What a sample has come to; ``first`` is the core that it began with."""
         w, line = self.work, self.work.lines[2 * sample]
         b, n, e, row = 2 * sample, int(line["size"]), int(line["n_edges"]), int(line["links"])
-        if row == 0:
+        if row == int(w.samples["origin"][sample]):
             return first
         sizes = n + 1, e, n + 1, e, e
         links = Links(*(array[row, :size].copy() for array, size in zip(w.links, sizes, strict=True)))
@@ -159,14 +157,14 @@ class Looks:
 
 def begun(core: Core, fate: States, **known: Any) -> Looks:
     """A core with decisions that are still to be applied; ``known`` goes into the record of the sample."""
-    looks = Looks(core.links, 1)
+    looks = Looks(make_work(core.size, len(core.links.child), 1, core.links))
     w = looks.work
     w.nodes.reward[0], w.nodes.cover[0], w.nodes.state[0] = core.reward, core.cover, core.state
     w.nodes.node[0] = np.arange(core.size)
     w.share[0], w.edge[0] = core.share, np.arange(len(core.share))
     w.trace.done[0], w.trace.best[0], w.fate[0] = 0, -1, fate
     record = {"phase": RUNNING, "shrink": 1, "patience": _PATIENCE, "rounds": _ROUNDS, "last": 1e300}
-    record |= {"rise": RISE[0], "bound": 1e300, "given_up": -1e300, "value": -1e300, **known}
+    record |= {"rise": RISE[0], "bound": 1e300, "given_up": -1e300, "value": -1e300, "whole": core.size, **known}
     for name, value in record.items():
         w.samples[name] = value
     line = {"size": core.size, "n_edges": len(core.share), "swept": 1, "constant": core.constant}

@@ -110,7 +110,8 @@ def next_kernel(
                 b = 2 * s + me.line
                 _back(
                     lines[b].size, all_on[s], all_node[b], all_done[b], all_best[b], lines[b].folds, all_fold_child[s],
-                    all_fold_parent[s], all_take[s], all_parent_ptr[0], all_parent[0], covered, all_wide[s],
+                    all_fold_parent[s], all_take[s], all_parent_ptr[me.origin], all_parent[me.origin], covered,
+                    all_wide[s, : me.whole],
                 )  # fmt: skip
         if me.phase != RUNNING:
             continue

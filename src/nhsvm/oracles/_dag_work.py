@@ -7,8 +7,9 @@ come to it, so that what Python does in between is nothing beside them, and the 
 They are kernels of their own, not one, since compiling one for all takes longer than the sum.
 
 A sample has two *lines*: the core that it has come to, and that of a dive for a better set, which is given up
-afterwards. Row 2s is the line of sample s, row 2s + 1 that of its dive. The first links are the same for all samples:
-they are row 0 of the links; those of line k, once it has been shrunk, are row k + 1.
+afterwards. Row 2s is the line of sample s, row 2s + 1 that of its dive. The links of line k, once it has been shrunk,
+are row k + 1 of the links. The first links of all samples are row 0 where they are the same; else those of each are one
+of the last rows.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ _SAMPLE = [
     ("over", "i8"),  # the dive has ended
     ("first", "i8"),  # the core is the first one
     ("remember", "i8"),  # its shares are asked for in the end
+    ("origin", "i8"), ("whole", "i8"),  # row of its first links, and nodes of its first core
     ("work", "i8"), ("budget", "i8"),
     ("value", "f8"), ("candidate", "f8"), ("bound", "f8"), ("last", "f8"),
     ("given_up", "f8"),  # the largest bound of what was given up
@@ -86,14 +88,14 @@ class Work(NamedTuple):
     best: States  # by sample and node of the first core: the best set so far
 
 
-def make_work(links: Links, size: int) -> Work:
-    """Room for ``size`` samples on a core with these links."""
-    n, e = len(links.child_ptr) - 1, len(links.child)
-    both = 2 * size
+def make_work(n: int, n_edges: int, size: int, links: Links | None = None) -> Work:
+    """Room for ``size`` samples on a core with these links; or, without links, on cores of up to so many nodes each."""
+    both, e = 2 * size, n_edges
 
-    def row_of_links(array: IntArray) -> IntArray:
-        rows = np.empty((1 + both, len(array)), np.int32)
-        rows[0] = array
+    def rows_of_links(k: int) -> IntArray:
+        rows = np.empty((1 + both + (size if links is None else 0), n + 1 if k in (0, 2) else e), np.int32)
+        if links is not None:
+            rows[0] = links[k]
         return rows
 
     return Work(
@@ -103,7 +105,7 @@ def make_work(links: Links, size: int) -> Work:
             np.empty((both, n)), np.empty((both, n)), np.empty((both, n), np.uint8), np.empty((both, n), np.int32),
             np.empty((both, 8 * n)), np.empty((both, n)),
         ),
-        links=Links(*map(row_of_links, links)),
+        links=Links(*map(rows_of_links, range(5))),
         share=np.empty((both, e)),
         edge=np.empty((both, e), np.int32),
         kept=np.empty((size, e)),

@@ -179,10 +179,10 @@ class DagMultilabel:
         most = int(_MOST * len(self._plan.node))
         if not self._in_parts:
             return some
-        indptr, leaves = self.few.useful(rewards[some])
+        useful = self.few.useful(rewards[some])
         others = []
         for k, t in enumerate(some.tolist()):
-            mine = leaves[indptr[k] : indptr[k + 1]]
+            mine = useful[1][useful[0][k] : useful[0][k + 1]]
             scale = scales[t] if scales[t] > 0.0 else 0.5
             found = self.few.core(rewards[t], mine, most, -4.0 * scale) if len(mine) < most else None
             if found is None:
@@ -195,13 +195,7 @@ class DagMultilabel:
             on, open_ = solve_core(core, scale, budget, precision, self.exact, branches)
             chosen[t] = 0
             chosen[t, nodes] = on[1:]
-            value = rewards[t : t + 1][:, chosen[t].view(np.bool_)].sum(axis=1)
-            bound = value + open_
-            if not self.allow_empty:
-                if len(mine) == 0:  # one leaf, then
-                    value[:], bound[:] = -HUGE, -HUGE
-                self.few.or_one_leaf(rewards[t : t + 1], chosen[t : t + 1], value, bound)
-            gap[t] = bound[0] - value[0]
+            gap[t] = open_
         return np.array(others, np.int64)
 
     def _room(self, n: int) -> tuple[Memory, npt.NDArray[np.int64]]:

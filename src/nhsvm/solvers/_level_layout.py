@@ -34,13 +34,15 @@ def _listed(item, mark, found, n):
 
 @kernel
 def layout_kernel(
-    samples, n_cells, sizes, mass, leaves, levels, rewards, chosen, whole, useful_ptr, useful, truth_ptr, truth,
+    samples, n_cells, sizes, mass, leaves, levels, rewards, points, put_ptr, put, useful_ptr, useful, truth_ptr, truth,
     above_ptr, above, paths_ptr, paths, leaf_of,
 ):  # fmt: skip
-    """See :meth:`Levels.layout`; gives the arrays of a :class:`Shelves`, without leaves that may move if ``whole``.
+    """See :meth:`Levels.layout`; gives the arrays of a :class:`Shelves`.
 
-    ``useful`` has the leaves of every sample that a cell may gain by.
+    ``useful`` has the leaves of every sample that a cell may gain by, ``put`` those of the set that was found. Where
+    ``points`` were found, cells are whole, and have no leaves that may move.
     """
+    whole = points.shape[0] > 0
     n_columns, n_leaves = leaf_of.shape[0], paths_ptr.shape[0] - 1
     n = samples.shape[0]
     z_at, true = np.zeros(n_columns), np.zeros(n_columns, np.uint8)
@@ -82,8 +84,10 @@ def layout_kernel(
                     z_at[paths[q]] = 0.0
             at += sizes[cell]
             cell += 1
-        for leaf in range(n_leaves):
-            if chosen[t, paths[paths_ptr[leaf + 1] - 1]] > 0:
+        for e in range(put_ptr[t], put_ptr[t + 1]):
+            n_some = _listed(put[e], active, some, n_some)
+        for leaf in range(n_leaves if whole else 0):  # every column is one
+            if points[t, leaf] > 0:
                 n_some = _listed(leaf, active, some, n_some)
         mine = some[:n_some]
         mine.sort()
@@ -163,11 +167,14 @@ def layout_kernel(
                 far = 0.0
                 for j in range(n_local):
                     there = o_z[t_z - k * n_local + j]
-                    far = max(far, abs(there - o_mass[t_cell - k] * chosen[t, o_column[t_local + j]]))
+                    far = max(far, abs(there - o_mass[t_cell - k] * points[t, o_column[t_local + j]]))
                 known = known or far <= _SAME * o_mass[t_cell - k]
         if not known:
             for j in range(n_local):
-                o_z[t_z + j] = chosen[t, o_column[t_local + j]]
+                o_z[t_z + j] = points[t, o_column[t_local + j]] if whole else 0.0
+            for e in range(put_ptr[t], put_ptr[t + 1]):
+                for q in range(paths_ptr[put[e]], paths_ptr[put[e] + 1]):
+                    o_z[t_z + slot[paths[q]]] = 1.0
             t_z += n_local
             o_mass[t_cell] = 0.0
             t_cell += 1

@@ -17,6 +17,7 @@ that a cell holds any point the oracle finds, and is *whole*: its mass may chang
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,14 +26,14 @@ import numpy.typing as npt
 from nhsvm._jit import kernel
 from nhsvm.columns import Columns
 from nhsvm.hierarchy.graph import FloatArray, IntArray, PtrArray, Ragged
-from nhsvm.oracles._dag_few import DagFew
+from nhsvm.oracles._dag_few import DagFew, Lists
 from nhsvm.solvers._level_layout import layout_kernel
 from nhsvm.solvers._level_step import ALL, level_batch_kernel
 from nhsvm.solvers._steps import Steps, pointers
 from nhsvm.solvers._threads import Team
 from nhsvm.solvers._updates import Updates
 
-_CHUNK = 16  # samples that a thread lays out at a time
+CHUNK = 16  # samples that a thread lays out at a time
 
 
 class Lattice(NamedTuple):
@@ -120,10 +121,7 @@ class Levels:
         """Make these variables of one path of C fit for the next costs."""
         self.rescale(np.divide(now, before, out=np.zeros_like(now), where=before > 0))
 
-    def layout(
-        self, samples: PtrArray, rewards: FloatArray, chosen: npt.NDArray[Any], team: Team,
-        known: tuple[PtrArray, IntArray] | None = None,
-    ) -> Shelves:  # fmt: skip
+    def layout(self, samples: PtrArray, rewards: FloatArray, chosen: npt.NDArray[Any], team: Team) -> Shelves:
         """The cells of some samples with the leaves that may move, and cells for the label sets found.
 
         Parameters
@@ -134,35 +132,44 @@ class Levels:
         chosen : array of (n, n_columns)
             What the oracle has found.
         team : Team
-        known : (array of n + 1, array), optional
-            Leaves that cells may gain by, of every sample, if they are known.
         """
-        n = len(samples)
-        parts: list[Any] = [None] * -(-n // _CHUNK)
+        leaf_columns = self.few.below.leaf_node
+        none = np.zeros(CHUNK + 1, np.int64), np.empty(0, np.int32)
+
+        def made(some: slice) -> list[npt.NDArray[Any]]:
+            if self.whole:
+                return self.part(samples[some], rewards[some], none, none, chosen[some])
+            which, leaves = np.nonzero(chosen[some][:, leaf_columns])
+            put = pointers(np.bincount(which, minlength=len(chosen[some]))), leaves.astype(np.int32)
+            return self.part(samples[some], rewards[some], self.few.useful(rewards[some]), put)
+
+        return self.in_parts(len(samples), made, team)
+
+    def in_parts(self, n: int, made: Callable[[slice], list[npt.NDArray[Any]]], team: Team) -> Shelves:
+        """The layout of n samples, some of them at a time, as :meth:`part` gives it; on all threads."""
+        parts: list[Any] = [None] * -(-n // CHUNK)
 
         def work(lo: int, hi: int) -> None:
             for k in range(lo, hi):
-                some = slice(k * _CHUNK, min(n, (k + 1) * _CHUNK))
-                mine = samples[some]
-                kept = [
-                    np.concatenate([table[i] for i in mine])
-                    for table in (self.sizes, self.masses, self.leaves, self.levels)
-                ]
-                n_cells = np.array([len(self.masses[i]) for i in mine], np.int32)
-                useful = self._useful(rewards[some]) if known is None else _part(*known, some)
-                *made, sizes = layout_kernel(
-                    mine, n_cells, *kept, rewards[some], chosen[some], self.whole, *useful, *self.truth, *self.lattice
-                )
-                parts[k] = [array[:size] for arrays, size in zip(made, sizes, strict=True) for array in arrays]
+                parts[k] = made(slice(k * CHUNK, min(n, (k + 1) * CHUNK)))
 
         team.split(len(parts), work)
         return Shelves(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
 
-    def _useful(self, rewards: FloatArray) -> tuple[PtrArray, IntArray]:
-        """Leaves that cells may gain by, of every row of rewards; none if cells are whole."""
-        if self.whole:
-            return np.zeros(len(rewards) + 1, np.int64), np.empty(0, np.int32)
-        return self.few.useful(rewards)
+    def part(
+        self, samples: PtrArray, rewards: npt.NDArray[Any], useful: Lists, put: Lists,
+        points: npt.NDArray[Any] | None = None,
+    ) -> list[npt.NDArray[Any]]:  # fmt: skip
+        """The layout of a few samples: leaves that cells may gain by, leaves of the sets found, or points."""
+        kept = [
+            np.concatenate([table[i] for i in samples]) for table in (self.sizes, self.masses, self.leaves, self.levels)
+        ]
+        n_cells = np.array([len(self.masses[i]) for i in samples], np.int32)
+        points = np.empty((0, 0), np.uint8) if points is None else points
+        *made, sizes = layout_kernel(
+            samples, n_cells, *kept, rewards, points, *put, *useful, *self.truth, *self.lattice
+        )
+        return [array[:size] for arrays, size in zip(made, sizes, strict=True) for array in arrays]
 
     def keep(self, samples: PtrArray, layout: Shelves) -> None:
         """Store what steps have made of a layout."""
@@ -239,12 +246,6 @@ class LevelSteps(Steps):
                 self.part, tolerance, sweeps, gaps,
             )
         )  # fmt: skip
-
-
-def _part(indptr: PtrArray, leaves: IntArray, some: slice) -> tuple[PtrArray, IntArray]:
-    """Lists of some samples."""
-    first, last = indptr[some.start], indptr[some.stop]
-    return indptr[some.start : some.stop + 1] - first, leaves[first:last]
 
 
 def _lattice(columns: Columns, above: Ragged) -> Lattice:

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from nhsvm.hierarchy.graph import FloatArray, Ragged
 from nhsvm.objective import Certificate, dual, penalty, primal
 from nhsvm.solvers._ascent import SWEEPS, Ascent, Norms, Options
+from nhsvm.solvers._leaf_search import LeafSearch
 from nhsvm.solvers._level_step import SETTLE, USED
 from nhsvm.solvers._levels import Levels
 from nhsvm.solvers._marginals import Marginals
@@ -32,7 +33,7 @@ _OVERHEAD = 100  # time that a batch spends on a sample beside its columns, in u
 _NEAR = 0.35  # gap from which on all samples can be asked about with the same weights, on a DAG
 _NEARER = 0.05  # the same where nothing is remembered
 _FINDS = 0.2  # gap down to which putting in single leaves finds enough, where nothing is remembered
-_USEFUL = 64  # leaves that a sample may gain in a visit far away, where all leaves are worth a bit
+_AT_A_TIME = 16  # samples on a large graph that are asked about together
 _CACHED = 50  # passes over the cells in use between two that ask the oracle, at most
 _UNTOLD = 4  # the same on a DAG, where steps do not tell what is left to gain; more lower the primal no further
 _FOCUS = 5  # passes over the samples with most of the gap, between two over all
@@ -58,12 +59,6 @@ def _first_state(problem: SetProblem) -> Marginals | Levels:
     if _is_forest(above) and not relaxed:
         return Marginals(*first, above)
     return Levels(*first, problem.columns, above, allow_empty=problem.oracle.allow_empty, whole=relaxed)
-
-
-def _joined(lists: list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]]) -> tuple[Any, Any]:
-    """Lists of samples one after the other, as (where they begin, the lists)."""
-    sizes = np.concatenate([np.diff(indptr) for indptr, _ in lists])
-    return np.concatenate([[0], np.cumsum(sizes)]), np.concatenate([leaves for _, leaves in lists])
 
 
 class Found(NamedTuple):
@@ -92,10 +87,11 @@ class SetAscent(Ascent):
         self.recalled = oracle.memory(problem.n_samples) if hasattr(oracle, "memory") else None
         self.renewal: Callable[[int], SetOracle] | None = None if self.recalled is None else oracle.renewal
         self.near = _NEARER if self.renewal is None else _NEAR
-        self.oracles = problem.oracles  # the quickest first
-        self.few = None
+        self.oracles: tuple[Any, ...] = problem.oracles  # the quickest first
+        self.search: LeafSearch | None = None
         if self.recalled is None and isinstance(made, Levels) and hasattr(oracle, "few"):
-            self.few, self.oracles = made.few, (oracle.few, *self.oracles)
+            self.search = LeafSearch(problem, made.few)
+            self.oracles = self.search.oracles
         self.thorough = state is not None  # the oracle itself is asked, from now on
         self.seen = np.inf  # gap by what the oracle in use finds, in the last certificate
         self.certificate = Certificate(float(problem.costs @ problem.first_slacks()), 0.0)
@@ -106,7 +102,7 @@ class SetAscent(Ascent):
 
     def one_pass(self) -> None:
         self.thorough = self.thorough or self.certificate.gap <= self.near  # far away, single leaves find enough
-        if self.few is not None and self.certificate.gap <= _FINDS:  # one leaf after the other, most sets are missed
+        if self.search is not None and self.certificate.gap <= _FINDS:  # one leaf after the other, most sets are missed
             self.effort = max(self.effort, 1)
         if self._cached_is_cheap():
             self.search_pass()
@@ -241,13 +237,13 @@ class SetAscent(Ascent):
         return np.concatenate(met), gained
 
     def propose(self, samples: np.ndarray, tolerance: float) -> Found:
+        if self.search is not None and isinstance(self.state, Levels):
+            return Found(*self.search.shelves(samples, self.effort, self.weights, self.state, self.team))
         problem, n = self.problem, len(samples)
         scorer = self.weights.scorer(samples)
         scores = np.empty((n, self.weights.n_columns), dtype=self.weights.dtype)
         rewards, chosen = np.empty(scores.shape), np.empty(scores.shape, problem.kind)
         slack = np.empty(n)
-
-        lists: dict[int, tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]] = {}
 
         def work(lo: int, hi: int) -> None:
             scorer(lo, hi, scores)
@@ -256,19 +252,11 @@ class SetAscent(Ascent):
             oracle = self.oracles[self.effort]
             if self.renewal is not None and not self.thorough:
                 oracle = self.renewal(0)
-            if self.few is not None and self.effort == 0:  # on columns, so that steps know these leaves, too
-                lists[lo] = self.few.useful(rewards[part], _USEFUL)
-                value, bound = np.empty((2, hi - lo))
-                self.few.solve_of(rewards[part], lists[lo], chosen[part], value, bound)
-            else:
-                chosen[part], value, _ = problem.asked(oracle, rewards[part], **self.remembered(samples[part]))
+            chosen[part], value, _ = problem.asked(oracle, rewards[part], **self.remembered(samples[part]))
             slack[part] = value - problem.true_rewards(samples[part], rewards[part])
             self.or_truth(samples[part], chosen[part], slack[part])
 
         self.team.split(n, work)
-        if lists and isinstance(self.state, Levels):
-            useful = _joined([lists[lo] for lo in sorted(lists)])
-            return Found(self.state.layout(samples, rewards, chosen, self.team, useful), slack)
         return Found(self.state.layout(samples, rewards, chosen, self.team), slack)
 
     def or_truth(self, samples: np.ndarray, chosen: npt.NDArray[Any], slack: FloatArray) -> None:
@@ -311,32 +299,38 @@ class SetAscent(Ascent):
         exact, stored = self.norms
         lower = dual(penalty(exact, alpha), self.mass())
         slack, wrong = self._slacks(penalty(stored, alpha), lower)
-        return Certificate(primal(penalty(stored, alpha), slack, self.costs), lower), int(wrong.sum())
+        return Certificate(primal(penalty(stored, alpha), slack, self.costs), lower), int(wrong)
 
-    def _slacks(self, penalty_value: float, dual_value: float) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
-        """Upper bounds of ξ_i, close enough to tell the gap, and whether the set found without the loss is a wrong one.
+    def _slacks(self, penalty_value: float, dual_value: float) -> tuple[FloatArray, float]:
+        """Upper bounds of ξ_i, close enough to tell the gap, and how many sets found without the loss are wrong ones.
 
         All samples are asked about with the quickest oracle, then those with the loosest bounds with the next; and so
         on, unless the gap is known to be small enough, or too large, or the last oracle does not bound much better.
         """
         problem, n, tol = self.problem, self.problem.n_samples, self.options.tol
-        oracles = self.oracles[max(self.effort, self.few is not None) :]  # what looks at few leaves bounds badly
+        oracles = self.oracles[max(self.effort, self.search is not None) :]  # what looks at few leaves bounds badly
         if self.renewal is not None:  # sweeps bound nearly as well as all that comes after them, but for the last
             oracles = oracles[0], *map(self.renewal, _RENEWED), *oracles[1:][-1:]
-        least, most, wrong = np.zeros(n), np.full(n, np.inf), np.empty(n, dtype=bool)
+        least, most, wrong = np.zeros(n), np.full(n, np.inf), np.zeros(n, dtype=bool)
 
-        def ask(rows: np.ndarray, oracle: SetOracle) -> None:
-            scores = np.empty((len(rows), problem.columns.n_columns))
-            self.weights.scores(rows, scores)
-            rewards = problem.rewards(rows, scores)
-            true = problem.true_rewards(rows, rewards)
-            _, value, bound = problem.asked(oracle, rewards, **self.remembered(rows))
-            least[rows] = np.maximum(least[rows], value - true)
-            most[rows] = np.maximum(np.minimum(most[rows], bound - true), 0.0)
-            if oracle is oracles[0]:
-                quick = oracle if self.few is None else self.oracles[0]  # on a large graph errors are roughly counted
-                answers = quick if problem.answers is None else problem.answers
-                wrong[rows] = problem.differ(rows, problem.asked(answers, scores + problem.offsets)[0])
+        def ask(rows: np.ndarray, oracle: Any) -> None:
+            if self.search is not None:
+                low, high = self.search.bounded(rows, self.oracles.index(oracle), self.weights)
+            else:
+                scores = np.empty((len(rows), problem.columns.n_columns))
+                self.weights.scores(rows, scores)
+                rewards = problem.rewards(rows, scores)
+                true = problem.true_rewards(rows, rewards)
+                _, value, bound = problem.asked(oracle, rewards, **self.remembered(rows))
+                low, high = value - true, bound - true
+                if oracle is oracles[0]:
+                    answers = oracle if problem.answers is None else problem.answers
+                    wrong[rows] = problem.differ(rows, problem.asked(answers, scores + problem.offsets)[0])
+            least[rows] = np.maximum(least[rows], low)
+            most[rows] = np.maximum(np.minimum(most[rows], high), 0.0)
+
+        def told() -> tuple[FloatArray, float]:
+            return most, float(wrong.sum()) if self.search is None else self.search.errors(self.weights, self.team)
 
         rows = np.arange(n)
         certain = 1 if self.renewal is None else 2  # oracles that are asked anyway: sweeps take little
@@ -357,17 +351,17 @@ class SetAscent(Ascent):
                 if k == 0:
                     self.seen = self.at_least.gap
                 if (self.at_least.gap > tol and k + 1 >= certain) or proved.gap <= tol:
-                    return most, wrong
+                    return told()
                 loose = self.costs * (most - least)
                 if doubted:  # if the bounds of the others become better as these have
                     part = loose[some].sum() / before if before > 0 else 0.0
                     others = loose[np.concatenate([rows[:0], *parts[p + 1 :]])].sum()
                     if Certificate(proved.primal - (1.0 - part) * float(others), dual_value).gap > tol:
-                        return most, wrong
+                        return told()
             order = np.argsort(-loose, kind="stable")
             left = np.cumsum(loose[order][::-1])[::-1]  # what is left if all before are exact
             rows = order[left > _LOOSE * tol * self.at_least.primal]
-        return most, wrong
+        return told()
 
     def told(self) -> tuple[float, bool]:
         # bounds do not become better with the weights: the gap that is seen has to make up for what they are too large
@@ -389,7 +383,7 @@ class SetAscent(Ascent):
 
     def _in_chunks(self, samples: np.ndarray, use: Callable[[np.ndarray], None]) -> None:
         """Some samples at a time, on all threads."""
-        step = max(1, _SCORES // self.problem.n_nodes)
+        step = _AT_A_TIME if self.search is not None else max(1, _SCORES // self.problem.n_nodes)
         parts = [samples[lo : lo + step] for lo in range(0, len(samples), step)]
 
         def work(lo: int, hi: int) -> None:

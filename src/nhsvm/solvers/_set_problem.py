@@ -103,10 +103,15 @@ class SetProblem:
 
     def rewards(self, samples: np.ndarray, scores: npt.NDArray[Any]) -> FloatArray:
         """Scores of the columns plus what the loss adds to each."""
-        out = scores + (self.loss_weights + self.offsets)
-        true = self.truth.rows(samples)
-        out[true.owners(), true.indices] -= 2.0 * self.loss_weights[true.indices]
+        out = np.array(scores, np.float64)
+        self.add_loss(samples, out)
         return out
+
+    def add_loss(self, samples: np.ndarray, scores: npt.NDArray[Any]) -> None:
+        """Make rewards of scores, in place and in their precision."""
+        scores += (self.loss_weights + self.offsets).astype(scores.dtype, copy=False)
+        true = self.truth.rows(samples)
+        scores[true.owners(), true.indices] -= 2.0 * self.loss_weights[true.indices]
 
     def first_slacks(self) -> FloatArray:
         """Upper bounds of ξ_i at U = 0, without asking the oracle: of every node as if it could be chosen alone."""

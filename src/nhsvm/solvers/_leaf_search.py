@@ -1,0 +1,109 @@
+"""Label sets for samples on a large DAG, of which nothing is remembered: by the leaves that could be of use.
+
+All that is done beyond scores and one look at every node depends on the number of these leaves, so nothing here makes a
+table of label sets, and rewards are looked at while they are still near: some samples at a time go all the way.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from nhsvm.hierarchy.graph import FloatArray, PtrArray
+from nhsvm.oracles._dag_cores import DagCores
+from nhsvm.oracles._dag_few import DagFew, Lists
+from nhsvm.solvers._levels import Levels, Shelves
+from nhsvm.solvers._memory import Weights
+from nhsvm.solvers._set_problem import SetProblem
+from nhsvm.solvers._threads import Team
+
+# budget and precision of searches with bounds, and whether they branch
+_EFFORTS = (5_000, 1e-3, False), (50_000, 1e-4, False), (700_000, 1e-6, True)
+_USEFUL = 64  # leaves that a sample may gain in a visit far away, where all leaves are worth a bit
+_COUNTED = 8  # of so many samples, one is asked whether its label set is right
+
+
+class LeafSearch:
+    """What is asked of samples.
+
+    Parameters
+    ----------
+    problem : SetProblem
+    few : DagFew
+        Of the columns.
+
+    Attributes
+    ----------
+    oracles : tuple
+        The quickest first; the first one's bounds say little.
+    """
+
+    def __init__(self, problem: SetProblem, few: DagFew) -> None:
+        self.problem, self.few = problem, few
+        self.oracles: tuple[DagFew | DagCores, ...] = (
+            few,
+            *(DagCores(few, *effort) for effort in _EFFORTS),
+        )
+
+    def shelves(
+        self, samples: PtrArray, effort: int, weights: Weights, state: Levels, team: Team
+    ) -> tuple[Shelves, FloatArray]:
+        """Samples with the label sets that one of the oracles finds, ready for steps; and their slacks."""
+        slack = np.empty(len(samples))
+        limit = _USEFUL if effort == 0 else None
+
+        def made(some: slice) -> list[npt.NDArray[Any]]:
+            mine = samples[some]
+            rewards = np.empty((len(mine), weights.n_columns), weights.dtype)
+            weights.scores(mine, rewards)
+            self.problem.add_loss(mine, rewards)
+            useful = self.few.useful(rewards, limit)
+            put, value, _ = self.oracles[effort].found(rewards, useful)
+            slack[some] = value - self.problem.true_rewards(mine, rewards)
+            put = self._or_truth(mine, put, slack[some])
+            return state.part(mine, rewards, useful, put)
+
+        return state.in_parts(len(samples), made, team), slack
+
+    def _or_truth(self, samples: PtrArray, put: Lists, slack: FloatArray) -> Lists:
+        """The true label sets, where worse ones were found."""
+        worse = np.flatnonzero(slack < 0.0)
+        if not len(worse):
+            return put
+        lists = np.split(put[1], put[0][1:-1])
+        for t in worse.tolist():
+            leaves = self.few.below.leaf_of[self.problem.truth.row(samples[t])]
+            lists[t] = leaves[leaves >= 0]
+        slack[worse] = 0.0
+        return np.concatenate([[0], np.cumsum([len(one) for one in lists])]), np.concatenate(lists)
+
+    def bounded(self, samples: PtrArray, effort: int, weights: Weights) -> tuple[FloatArray, FloatArray]:
+        """What slacks are at least, and at most."""
+        rewards = np.empty((len(samples), weights.n_columns))
+        weights.scores(samples, rewards)
+        self.problem.add_loss(samples, rewards)
+        true = self.problem.true_rewards(samples, rewards)
+        _, value, bound = self.oracles[effort].found(rewards, self.few.useful(rewards))
+        return value - true, bound - true
+
+    def errors(self, weights: Weights, team: Team) -> float:
+        """How many label sets, found quickly and without the loss, are wrong; all, by some of the samples."""
+        samples = np.arange(0, self.problem.n_samples, _COUNTED)
+        wrong = np.zeros(len(samples), bool)
+
+        def work(lo: int, hi: int) -> None:
+            for begin in range(lo, hi, _COUNTED):
+                some = slice(begin, min(hi, begin + _COUNTED))
+                scores = np.empty((some.stop - begin, weights.n_columns), weights.dtype)
+                weights.scores(samples[some], scores)
+                scores += self.problem.offsets.astype(scores.dtype)
+                (indptr, leaves), _, _ = self.few.found(scores, self.few.useful(scores))
+                for t in range(begin, some.stop):
+                    true = self.few.below.leaf_of[self.problem.truth.row(samples[t])]
+                    mine = leaves[indptr[t - begin] : indptr[t - begin + 1]]
+                    wrong[t] = not np.array_equal(np.sort(true[true >= 0]), mine)
+
+        team.split(len(samples), work)
+        return float(wrong.mean()) * self.problem.n_samples if len(wrong) else 0.0

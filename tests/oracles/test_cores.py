@@ -1,0 +1,70 @@
+"""The search with bounds on what is above few leaves, some samples at a time."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nhsvm.oracles._dag_cores import DagCores
+from nhsvm.oracles._dag_few import DagFew
+from reference.multilabel import REWARDS, answer, best_of_all, closures, random_rewards
+from strategies import hierarchies, random_hierarchy
+
+seeds = st.integers(0, 2**32)
+both = pytest.mark.parametrize("allow_empty", [False, True])
+
+
+def cores(graph, allow_empty=True, budget=5_000, precision=0.0, branches=False):
+    return DagCores(DagFew(graph.parents, graph.leaf_ancestors, allow_empty), budget, precision, branches)
+
+
+@both
+@pytest.mark.parametrize("branches", [False, True])
+@pytest.mark.parametrize("budget", [0, 5_000, 700_000])
+@given(hierarchies(16), st.sampled_from(REWARDS), seeds, st.floats(-1.0, 1.0))
+def test_sets_are_valid_and_bounded(budget, branches, allow_empty, h, kind, seed, more):
+    graph = h.graph
+    if graph.n_leaves > 8:
+        return
+    rewards = random_rewards(graph, kind, seed, 20) + more
+    chosen, value, bound = answer(cores(graph, allow_empty, budget, branches=branches), rewards)
+    best, scale = best_of_all(graph, rewards, allow_empty), np.abs(rewards).sum(axis=1)
+    assert value == pytest.approx((rewards * chosen).sum(axis=1), abs=1e-12 * scale.max())
+    assert (value <= best + 1e-10 * scale).all()
+    assert (bound >= best - 1e-10 * scale).all()
+    assert allow_empty or chosen.any(axis=1).all()
+    assert not (branches and budget) or value == pytest.approx(best, abs=1e-9 * scale.max())
+    assert all((closures(graph)[1] == (y > 0)).all(axis=1).any() for y in chosen)
+
+
+@both
+def test_more_is_found_and_proved_than_by_single_leaves(allow_empty):
+    graph = random_hierarchy(300, 5, extra=0.5).graph
+    rewards = np.random.default_rng(0).normal(-0.1, 1.0, (40, graph.n_nodes))
+    oracle = cores(graph, allow_empty, 700_000)
+    _, value, bound = answer(oracle, rewards)
+    _, low, high = answer(oracle.few, rewards)
+    assert (value >= low - 1e-9).all()
+    assert (bound <= high + 1e-9).all()
+    assert (bound - value).sum() < 0.1 * (high - low).sum()
+
+
+def test_answers_do_not_depend_on_the_batch():
+    graph = random_hierarchy(300, 5, extra=0.5).graph
+    rewards = np.random.default_rng(1).normal(-0.2, 1.0, (40, graph.n_nodes))
+    oracle = cores(graph)
+    together = answer(oracle, rewards)
+    for t in (0, 7, 39):
+        for all_, one in zip(together, answer(oracle, rewards[t : t + 1]), strict=True):
+            assert np.array_equal(all_[t : t + 1], one)
+
+
+def test_single_precision_will_do():
+    graph = random_hierarchy(200, 4, extra=0.5).graph
+    rewards = np.random.default_rng(2).normal(-0.2, 1.0, (20, graph.n_nodes)).astype(np.float32)
+    oracle = cores(graph)
+    (indptr, leaves), value, bound = oracle.found(rewards, oracle.few.useful(rewards))
+    _, expected, upper = answer(oracle, rewards.astype(np.float64))
+    assert value == pytest.approx(expected, rel=1e-5)
+    assert bound == pytest.approx(upper, rel=1e-5)
+    assert len(leaves) == indptr[-1]

@@ -1,0 +1,105 @@
+"""Label sets on a DAG of which nothing is remembered: by the leaves that could be of use."""
+
+import numpy as np
+import pytest
+
+from nhsvm.oracles import DagMultilabel
+from nhsvm.oracles.brute_force import BruteForce
+from nhsvm.solvers import Dual, _leaf_search, _multilabel
+from nhsvm.solvers._leaf_search import LeafSearch
+from nhsvm.solvers._threads import Team
+from solvers.set_problems import DAG, make, objective
+
+both = pytest.mark.parametrize("allow_empty", [False, True])
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_remembered(monkeypatch):
+    monkeypatch.setattr(DagMultilabel, "memory", lambda self, n_samples: None)
+
+
+@both
+@pytest.mark.parametrize("sparse", [True, False])
+def test_the_gap_closes_and_is_that_of_the_model(allow_empty, sparse):
+    problem, X, _ = make(DAG, allow_empty=allow_empty, sparse=sparse)
+    solution = Dual(tol=1e-3, max_iter=1000).solve(problem)
+    assert solution.converged
+    expected = objective(problem, X, solution.weights, BruteForce(DAG.graph, allow_empty=allow_empty))
+    assert expected * (1 - 1e-9) <= solution.certificate.primal <= expected * (1 + 1e-3)
+    other = Dual(tol=1e-3, max_iter=1000).solve(make(DAG, allow_empty=allow_empty, sparse=sparse)[0])
+    assert other.certificate == solution.certificate
+
+
+@pytest.mark.parametrize("sparse", [True, False])
+def test_threads_do_not_change_a_bit(sparse):
+    results = []
+    for threads in (1, 2, 4):
+        problem, _, _ = make(DAG, sparse=sparse, dtype=np.float32, n=100)
+        results.append(Dual(tol=1e-2, n_threads=threads).solve(problem))
+    for other in results[1:]:
+        np.testing.assert_array_equal(other.weights.values, results[0].weights.values)
+        assert other.certificate == results[0].certificate
+        assert other.history[-1]["training_error"] == results[0].history[-1]["training_error"]
+
+
+def begun(problem, passes, team):
+    ascent = _multilabel.SetAscent(Dual(), problem, None, team)
+    for _ in range(passes):
+        ascent.batch_pass()
+    assert isinstance(ascent.search, LeafSearch)
+    return ascent
+
+
+def exact_slacks(ascent, samples):
+    problem = ascent.problem
+    scores = np.empty((len(samples), problem.columns.n_columns))
+    ascent.weights.scores(samples, scores)
+    rewards = problem.rewards(samples, scores)
+    best = problem.asked(BruteForce(DAG.graph, allow_empty=problem.oracle.allow_empty), rewards)
+    return best[1] - problem.true_rewards(samples, rewards)
+
+
+@both
+@pytest.mark.parametrize("passes", [1, 4])
+def test_slacks_are_bounded(allow_empty, passes):
+    problem, _, _ = make(DAG, allow_empty=allow_empty, C=1.0)
+    samples = np.arange(problem.n_samples)
+    with Team(1) as team:
+        ascent = begun(problem, passes, team)
+        slack = exact_slacks(ascent, samples)
+        for effort in range(len(ascent.search.oracles)):
+            low, high = ascent.search.bounded(samples, effort, ascent.weights)
+            assert (low <= slack + 1e-9).all()
+            assert (high >= slack - 1e-9).all()
+        np.testing.assert_allclose(high, slack, atol=1e-5)  # the last goes on until all is proved
+
+
+def test_true_sets_take_the_place_of_worse_ones(monkeypatch):
+    problem, _, _ = make(DAG)
+    samples = np.arange(problem.n_samples)
+    with Team(1) as team:
+        ascent = begun(problem, 2, team)
+        few = ascent.search.few
+
+        def worst(rewards, useful):
+            put, value, bound = few.found(rewards, few.useful(rewards))
+            return put, value - 100.0, bound
+
+        monkeypatch.setattr(ascent.search, "oracles", (type("Worst", (), {"found": staticmethod(worst)}),))
+        layout, slack = ascent.search.shelves(samples, 0, ascent.weights, ascent.state, team)
+    assert (slack == 0.0).all()
+    assert layout.own.sum() == len(problem.truth.indices)  # every true leaf may move
+
+
+def test_errors_are_counted(monkeypatch):
+    monkeypatch.setattr(_leaf_search, "_COUNTED", 1)
+    problem, _, _ = make(DAG, C=1.0)
+    samples = np.arange(problem.n_samples)
+    with Team(2) as team:
+        ascent = begun(problem, 3, team)
+        scores = np.empty((len(samples), problem.columns.n_columns))
+        ascent.weights.scores(samples, scores)
+        chosen = problem.asked(BruteForce(DAG.graph), scores + problem.offsets)[0]
+        wrong = problem.differ(samples, chosen).sum()
+        assert ascent.search.errors(ascent.weights, team) == pytest.approx(wrong, abs=1)  # found quickly
+    assert 0 < wrong < len(samples)
