@@ -147,3 +147,36 @@ def test_where_all_leaves_cost_something_the_best_one_is_proved():
     paths = [rewards[:, graph.leaf_ancestors.row(k)].sum(axis=1) for k in range(graph.n_leaves)]
     assert value == pytest.approx(np.max(paths, axis=0))
     assert np.array_equal(bound, value)
+
+
+@given(hierarchies(16), seeds)
+def test_one_leaf_is_proved_to_be_best_where_all_leaves_cost_something(h, seed):
+    """Nodes above are worth too little to be held by two, so that bounds say which leaf it is."""
+    graph = h.graph
+    if graph.n_leaves > 8:
+        return
+    rng = np.random.default_rng(seed)
+    rewards = rng.uniform(0.0, 0.05, (5, graph.n_nodes))
+    rewards[:, graph.leaves] = -1.0 - rng.random((5, graph.n_leaves))
+    _, value, bound = answer(few(graph, False), rewards)
+    assert value == pytest.approx(best_of_all(graph, rewards, False))
+    assert bound == pytest.approx(value)
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_where_all_leaves_cost_something_one_sweep_settles_most(exact, monkeypatch):
+    graph = random_hierarchy(500, 6, extra=0.3).graph
+    rng = np.random.default_rng(3)
+    rewards = rng.normal(0.0, 0.01, (30, graph.n_nodes))
+    rewards[:, graph.leaves] = -0.5 - rng.random((30, graph.n_leaves))
+    rewards[0, graph.leaves[0]] = 1.0
+    left, few_of = [], DagMultilabel._few_of
+    monkeypatch.setattr(DagMultilabel, "_few_of", lambda *args: left.append(args[1]) or few_of(*args))
+    _, value, bound = answer(DagMultilabel(graph, exact=exact), rewards)
+    assert 0 in left[0]
+    assert len(left[0]) <= 3
+    monkeypatch.setattr(DagMultilabel, "_one_sweep", lambda self, some, *_: some)
+    _, expected, _ = answer(DagMultilabel(graph, exact=True), rewards)
+    assert len(left[1]) == 30
+    assert value == pytest.approx(expected)
+    assert bound == pytest.approx(expected)

@@ -22,8 +22,11 @@ class DagFew:
     """An oracle whose work, beyond one look at every node, depends on the leaves that could be of use.
 
     Sets are found by putting in and taking out single leaves, from none of these (or the best, if one is needed) and
-    from all. The bound is that of one sweep up the graph, in which every node hands what it is worth to its parents in
-    equal parts.
+    from all. Bounds are of one sweep up the graph, in which every node hands what it is worth, v_n, to its parents in
+    equal parts; e_n is the sum of those parts that n is handed and that are above 0. A set is worth at most Σ max(v, 0)
+    over the roots, and one with leaf l at most that plus Σ_n (r_n + e_n − max(v_n, 0)) over l and all above it: what
+    is handed to these is theirs whatever is chosen, and all that they hand on is theirs. The best leaf by this
+    bounds all sets but the empty one, and closely where all sets cost something, which the roots do not show.
 
     Parameters
     ----------
@@ -180,7 +183,7 @@ def few_kernel(rewards, indptr, leaves, above_ptr, above, paths_ptr, paths, allo
     """Sets of the leaves listed, as lists; fills in their values and bounds. There is a leaf if one is needed."""
     n_nodes = rewards.shape[1]
     below, total, top = np.zeros(n_nodes, np.int32), np.zeros(n_nodes), np.empty(n_nodes)
-    nodes = np.empty(n_nodes, np.int32)
+    nodes, kept = np.empty(n_nodes, np.int32), np.empty(n_nodes)
     put_ptr, put = np.zeros(rewards.shape[0] + 1, np.int64), np.empty(leaves.shape[0], np.int32)
     at = 0
     for t in range(rewards.shape[0]):
@@ -242,6 +245,7 @@ def few_kernel(rewards, indptr, leaves, above_ptr, above, paths_ptr, paths, allo
                 v += total[c]
             elif top[c] > -1e299:
                 v += top[c]
+            kept[c] = r[c] + total[c] - max(v, 0.0)
             first, last = above_ptr[c], above_ptr[c + 1]
             if first == last:
                 upper += max(v, 0.0)
@@ -252,7 +256,11 @@ def few_kernel(rewards, indptr, leaves, above_ptr, above, paths_ptr, paths, allo
                 p = above[q]
                 total[p] += max(v, 0.0)
                 top[p] = max(top[p], v)
-        bound[t] = max(root if not allow_empty and upper <= 0.0 else upper, worth)
+        _, with_one = _best_one(kept, mine, paths_ptr, paths)
+        with_one += upper
+        if allow_empty:
+            with_one = max(with_one, 0.0)
+        bound[t] = max(min(root if not allow_empty and upper <= 0.0 else upper, with_one), worth)
     return put_ptr, put[:at].copy()
 
 

@@ -154,6 +154,7 @@ class DagMultilabel:
             best_leaf(self.graph, rewards[t], chosen[t])
         some = np.flatnonzero(~hopeless)
         if memory is None:
+            some = self._one_sweep(some, rewards, scales, chosen, gap)
             some = self._few_of(some, rewards, scales, chosen, gap)
         if len(some):
             looks = self._spare.pop() if self._spare else BatchLooks(self._plan, self.allow_empty)
@@ -170,6 +171,26 @@ class DagMultilabel:
         for t in range(len(rewards)):
             value[t] = rewards[t][chosen[t].view(np.bool_)].sum()
         bound[:] = value + gap
+
+    def _one_sweep(
+        self, some: npt.NDArray[np.int64], rewards: FloatArray, scales: FloatArray, chosen: npt.NDArray[np.uint8],
+        gap: FloatArray,
+    ) -> npt.NDArray[np.int64]:  # fmt: skip
+        """Solve the samples in which every leaf costs something, as far as single leaves and one sweep do; the others.
+
+        The best set is mostly one leaf then, which marginals do not show, so that looks would end in branching.
+        """
+        if self.allow_empty:
+            return some
+        low = some[rewards[np.ix_(some, self.graph.leaves)].max(axis=1) <= 0.0]
+        sets, value, bound = self.few.found(rewards[low], self.few.useful(rewards[low]))
+        proved = bound <= value + 1e-12 * scales[low]
+        enough = proved if self.exact else bound <= value + np.maximum(1e-12 * scales[low], self.precision * -value)
+        found = np.empty((len(low), self.graph.n_nodes), np.uint8)
+        self.few.write(*sets, found)
+        chosen[low[enough]] = found[enough]
+        gap[low[enough]] = np.where(proved, 0.0, bound - value)[enough]
+        return np.setdiff1d(some, low[enough])
 
     def _few_of(
         self, some: npt.NDArray[np.int64], rewards: FloatArray, scales: FloatArray, chosen: npt.NDArray[np.uint8],
