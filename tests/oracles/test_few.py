@@ -180,3 +180,19 @@ def test_where_all_leaves_cost_something_one_sweep_settles_most(exact, monkeypat
     assert len(left[1]) == 30
     assert value == pytest.approx(expected)
     assert bound == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("limit", [1, 8, 64])
+def test_those_of_most_use_are_listed_where_they_are_many(limit):
+    """More than are looked at closely; see the test with few of them."""
+    graph = random_hierarchy(3000, 5, extra=0.3).graph
+    rng = np.random.default_rng(0)
+    rewards = np.full((2, graph.n_nodes), -1.0)
+    rewards[:, graph.leaves] = 100.0 + 100.0 * rng.random((2, graph.n_leaves))
+    oracle = few(graph)
+    assert (np.diff(oracle.useful(rewards)[0]) == graph.n_leaves).all()
+    assert graph.n_leaves > 1000
+    indptr, leaves = oracle.useful(rewards, limit)
+    for t in range(2):
+        largest = np.argsort(-rewards[t, graph.leaves])[:limit]
+        assert leaves[indptr[t] : indptr[t + 1]].tolist() == sorted(largest.tolist())

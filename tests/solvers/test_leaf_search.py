@@ -5,7 +5,8 @@ import pytest
 
 from nhsvm.oracles import DagMultilabel
 from nhsvm.oracles.brute_force import BruteForce
-from nhsvm.solvers import Dual, _leaf_search, _multilabel
+from nhsvm.solvers import Dual, _leaf_search, _memory, _multilabel
+from nhsvm.solvers._hybrid import HybridWeights
 from nhsvm.solvers._leaf_search import LeafSearch
 from nhsvm.solvers._threads import Team
 from solvers.set_problems import DAG, make, objective
@@ -103,3 +104,18 @@ def test_errors_are_counted(monkeypatch):
         wrong = problem.differ(samples, chosen).sum()
         assert ascent.search.errors(ascent.weights, team) == pytest.approx(wrong, abs=1)  # found quickly
     assert 0 < wrong < len(samples)
+
+
+@both
+def test_weights_in_rows_learn_the_same(allow_empty, monkeypatch):
+    table = Dual(tol=1e-3, max_iter=1000).solve(make(DAG, allow_empty=allow_empty, sparse=True, n=100)[0])
+    monkeypatch.setattr(_memory, "TABLE", 0)
+    rows = []
+    for threads in (1, 2):
+        problem, _, _ = make(DAG, allow_empty=allow_empty, sparse=True, n=100, memory=2**24)
+        rows.append(Dual(tol=1e-3, max_iter=1000, n_threads=threads).solve(problem))
+    assert all(isinstance(solution.weights, HybridWeights) for solution in rows)
+    assert rows[0].converged
+    assert rows[0].certificate == rows[1].certificate
+    assert rows[0].certificate.primal == pytest.approx(table.certificate.primal, rel=2e-3)
+    assert rows[0].certificate.dual <= table.certificate.primal

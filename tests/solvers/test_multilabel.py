@@ -12,7 +12,9 @@ from nhsvm.errors import OptionError
 from nhsvm.objective import dual, penalty
 from nhsvm.oracles import DagMultilabel
 from nhsvm.oracles.brute_force import BruteForce
+from nhsvm.oracles.lp import LinearProgram
 from nhsvm.solvers import Dual, _multilabel
+from nhsvm.solvers._level_layout import UNUSED
 from nhsvm.solvers._level_step import ALL, SETTLE, USED
 from nhsvm.solvers._threads import Team
 from solvers.set_problems import DAG, FLAT, FOREST, TREE, make, objective
@@ -250,3 +252,34 @@ def test_what_parts_of_a_visit_gain_is_what_the_dual_gains(part):
         ascent.state.keep(samples, found.layout)
         assert gained > 0
         assert dual_of(ascent) - value == pytest.approx(gained, rel=1e-6)
+
+
+def test_levels_of_zero_stay_where_only_those_in_use_are_to_move():
+    problem, _, _ = make(DAG, n=60, C=2.0)
+    with Team(1) as team:
+        ascent = _multilabel.SetAscent(Dual(tol=1e-6), problem, None, team)
+        ascent.batch_pass()
+        samples = np.flatnonzero(problem.costs > 0)
+        raised = []
+        for part in (USED, ALL):
+            found = ascent.propose(samples, 0.0)
+            layout = found.layout._replace(weight=np.where(found.layout.weight > 0, found.layout.weight, UNUSED))
+            steps = ascent.steps(samples, layout._replace(z=layout.z.copy(), held=layout.held.copy()))
+            steps.part = part
+            masses = steps.layout.weight > 0  # cells that come with a label set may have any leaf
+            before = steps.layout.z.copy()
+            steps.run(np.arange(len(samples)), ascent.weights.batch(samples).gram, 1e9, 1)  # too coarse to move mass
+            owners = np.repeat(masses, np.repeat(layout.n_local, layout.n_cells))
+            raised.append(int((owners & (before == 0) & (steps.layout.z > 0)).sum()))
+        assert raised[0] == 0
+        assert raised[1] > 0
+
+
+def test_a_relaxation_has_nothing_to_settle(monkeypatch):
+    def never(_):
+        raise AssertionError("settled")
+
+    problem, _, _ = make(DAG)
+    relaxed = dataclasses.replace(problem, oracle=LinearProgram(DAG.graph), answers=problem.oracle)
+    monkeypatch.setattr(_multilabel.SetAscent, "settle_pass", never)
+    assert Dual(tol=1e-2, max_iter=500).solve(relaxed).converged

@@ -16,7 +16,8 @@ from nhsvm.oracles._dag_plan import Links
 from nhsvm.oracles._dag_sweeps import RISE
 from nhsvm.oracles._dag_work import ON, RUNNING, SETTLED, make_work
 
-_SIZE = 16  # samples that are looked at together
+_SIZE, _ENTRIES = 16, 2**17  # samples that are looked at together, at most; nodes and edges of them, about
+Rooms = dict[tuple[int, int, int], list[Looks]]  # that no thread uses now, by nodes, edges and samples
 
 
 class DagCores:
@@ -31,12 +32,16 @@ class DagCores:
     budget, precision : see :class:`nhsvm.oracles.DagMultilabel`
     branches : bool
         Branch where bounds have stalled, within the budget.
+    rooms : Rooms, optional
+        To share with other oracles.
     """
 
-    def __init__(self, few: DagFew, budget: int, precision: float, branches: bool = False) -> None:
+    def __init__(
+        self, few: DagFew, budget: int, precision: float, branches: bool = False, rooms: Rooms | None = None
+    ) -> None:
         self.branches = branches
         self.few, self.budget, self.precision, self.allow_empty = few, budget, precision, few.allow_empty
-        self._spare: dict[tuple[int, int], list[Looks]] = {}  # room that no thread uses now, by nodes and edges
+        self._spare: Rooms = {} if rooms is None else rooms
 
     def solve(self, rewards: FloatArray, chosen: npt.NDArray[np.uint8], value: FloatArray, bound: FloatArray) -> None:
         """As :meth:`nhsvm.oracles.DagMultilabel.solve`; rewards must be finite."""
@@ -55,20 +60,24 @@ class DagCores:
         )
         order = np.argsort(np.diff(node_ptr), kind="stable")  # cores of about the same size share room
         lists = [sets[1][sets[0][t] : sets[0][t + 1]] for t in range(len(rewards))]
-        for lo in range(0, len(order), _SIZE):
+        sizes, lo = np.diff(node_ptr), 0
+        while lo < len(order):
             which = order[lo : lo + _SIZE]
-            room = _rounded(np.diff(node_ptr)[which].max() + 1), _rounded(edges[which].max())
-            spare = self._spare.setdefault(room, [])
+            n, e = _rounded(sizes[which].max() + 1), _rounded(edges[which].max())
+            size = int(np.clip(_ENTRIES // (n + e), 1, _SIZE))  # large cores are looked at a few at a time
+            which = which[:size]
+            lo += size
+            spare = self._spare.setdefault((n, e, size), [])
             try:
                 looks = spare.pop()
             except IndexError:
-                looks = Looks(make_work(*room, _SIZE))
+                looks = Looks(make_work(n, e, size))
             w = looks.work
             w.samples["phase"], w.samples["rise"] = SETTLED, RISE[0]
             load_kernel(
                 rewards, some, which, node_ptr, nodes, *sets, value, below.above_ptr, below.above, below.paths_ptr,
                 below.paths, below.leaf_of, self.allow_empty, self.budget, self.precision, w.samples, w.lines,
-                *w.nodes[:4], *w.links, w.edge, *w.trace[:2], w.fate, w.best,
+                *w.nodes[:4], *w.links, w.edge, *w.trace[:2], w.best,
             )  # fmt: skip
             looks.cut()
             w.samples["shrink"] = 1  # trees are not folded yet
@@ -77,10 +86,10 @@ class DagCores:
             if self.branches:
                 for s in np.flatnonzero(w.samples["phase"][: len(which)] != SETTLED).tolist():
                     gaps[s] = left_open(looks, s, _first(looks, s), False, True)
-            size, mine = unload_kernel(
+            n_put, mine = unload_kernel(
                 rewards, some, which, node_ptr, nodes, below.leaf_of, gaps, w.samples, w.best, value, bound
             )
-            for t, leaves in zip(some[which].tolist(), np.split(mine, np.cumsum(size)[:-1]), strict=True):
+            for t, leaves in zip(some[which].tolist(), np.split(mine, np.cumsum(n_put)[:-1]), strict=True):
                 lists[t] = leaves
             spare.append(looks)
         indptr: PtrArray = np.concatenate([[0], np.cumsum([len(leaves) for leaves in lists])]).astype(np.int64)
@@ -133,7 +142,7 @@ def _nodes_kernel(some, indptr, leaves, paths_ptr, paths, above_ptr, n_nodes):
 def load_kernel(
     rewards, some, which, node_ptr, all_nodes, put_ptr, put, value, above_ptr, above, paths_ptr, paths, leaf_of,
     allow_empty, budget, precision, samples, lines, all_reward, all_cover, all_state, all_node, all_child_ptr,
-    all_child, all_parent_ptr, all_parent, all_slot, all_edge, all_done, all_best, all_fate, all_wide,
+    all_child, all_parent_ptr, all_parent, all_slot, all_edge, all_done, all_best, all_wide,
 ):  # fmt: skip
     """Make samples ready, each on its own core; node 0 is above all roots. They begin with the sets that are known."""
     size = samples.shape[0]

@@ -157,7 +157,7 @@ class DagMultilabel:
             some = self._one_sweep(some, rewards, scales, chosen, gap)
             some = self._few_of(some, rewards, scales, chosen, gap)
         if len(some):
-            looks = self._spare.pop() if self._spare else BatchLooks(self._plan, self.allow_empty)
+            looks = self._taken()
             for lo in range(0, len(some), looks.size):
                 part = some[lo : lo + looks.size]
                 known = (memory, rows[part]) if memory is not None and rows is not None else self._room(len(part))
@@ -219,6 +219,13 @@ class DagMultilabel:
             gap[t] = open_
         return np.array(others, np.int64)
 
+    def _taken(self) -> BatchLooks:
+        """Room that no other thread uses."""
+        try:
+            return self._spare.pop()
+        except IndexError:
+            return BatchLooks(self._plan, self.allow_empty)
+
     def _room(self, n: int) -> tuple[Memory, npt.NDArray[np.int64]]:
         """A memory of some samples that are asked about once: of sets, not of shares."""
         memory = make_memory(n, self.graph.n_nodes, 0, np.inf)
@@ -270,7 +277,7 @@ class DagMultilabel:
         rows: npt.NDArray[np.int64],
     ) -> FloatArray:  # fmt: skip
         """By how much better sets could exceed these values, by sweeps alone from the shares in the memory."""
-        looks = self._spare.pop() if self._spare else BatchLooks(self._plan, self.allow_empty)
+        looks = self._taken()
         gap = np.empty(len(rewards))
         for lo in range(0, len(rewards), looks.size):
             part = slice(lo, lo + looks.size)

@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from nhsvm.hierarchy.graph import FloatArray, PtrArray
-from nhsvm.oracles._dag_cores import DagCores
+from nhsvm.oracles._arrays import check_finite
+from nhsvm.oracles._dag_cores import DagCores, Rooms
 from nhsvm.oracles._dag_few import DagFew, Lists
 from nhsvm.solvers._levels import Levels, Shelves
 from nhsvm.solvers._memory import Weights
@@ -23,6 +24,7 @@ from nhsvm.solvers._threads import Team
 _EFFORTS = (5_000, 1e-3, False), (50_000, 1e-4, False), (700_000, 1e-6, True)
 _USEFUL = 64  # leaves that a sample may gain in a visit far away, where all leaves are worth a bit
 _COUNTED = 8  # of so many samples, one is asked whether its label set is right
+_AT_A_TIME = 16  # of these
 
 
 class LeafSearch:
@@ -42,10 +44,8 @@ class LeafSearch:
 
     def __init__(self, problem: SetProblem, few: DagFew) -> None:
         self.problem, self.few = problem, few
-        self.oracles: tuple[DagFew | DagCores, ...] = (
-            few,
-            *(DagCores(few, *effort) for effort in _EFFORTS),
-        )
+        rooms: Rooms = {}
+        self.oracles: tuple[DagFew | DagCores, ...] = few, *(DagCores(few, *effort, rooms) for effort in _EFFORTS)
 
     def shelves(
         self, samples: PtrArray, effort: int, weights: Weights, state: Levels, team: Team
@@ -84,6 +84,7 @@ class LeafSearch:
         rewards = np.empty((len(samples), weights.n_columns))
         weights.scores(samples, rewards)
         self.problem.add_loss(samples, rewards)
+        check_finite(rewards, np.abs(rewards).sum(axis=1))
         true = self.problem.true_rewards(samples, rewards)
         _, value, bound = self.oracles[effort].found(rewards, self.few.useful(rewards))
         return value - true, bound - true
@@ -93,17 +94,18 @@ class LeafSearch:
         samples = np.arange(0, self.problem.n_samples, _COUNTED)
         wrong = np.zeros(len(samples), bool)
 
+        parts = [slice(lo, min(len(samples), lo + _AT_A_TIME)) for lo in range(0, len(samples), _AT_A_TIME)]
+
         def work(lo: int, hi: int) -> None:
-            for begin in range(lo, hi, _COUNTED):
-                some = slice(begin, min(hi, begin + _COUNTED))
-                scores = np.empty((some.stop - begin, weights.n_columns), weights.dtype)
+            for some in parts[lo:hi]:
+                scores = np.empty((some.stop - some.start, weights.n_columns), weights.dtype)
                 weights.scores(samples[some], scores)
                 scores += self.problem.offsets.astype(scores.dtype)
                 (indptr, leaves), _, _ = self.few.found(scores, self.few.useful(scores))
-                for t in range(begin, some.stop):
+                for t in range(some.start, some.stop):
                     true = self.few.below.leaf_of[self.problem.truth.row(samples[t])]
-                    mine = leaves[indptr[t - begin] : indptr[t - begin + 1]]
+                    mine = leaves[indptr[t - some.start] : indptr[t - some.start + 1]]
                     wrong[t] = not np.array_equal(np.sort(true[true >= 0]), mine)
 
-        team.split(len(samples), work)
+        team.split(len(parts), work)
         return float(wrong.mean()) * self.problem.n_samples if len(wrong) else 0.0

@@ -5,9 +5,9 @@ leaf holds them; (2) the masses of its cells, by moving some from the cell that 
 most, the oracle's label set being one of them: a step of the pairwise Frank–Wolfe method.
 
 A visit may be asked for a part of this. With ``USED`` leaves of level 0 are left alone: they are most of all, and gain
-little. With ``SETTLE`` only these are looked at. The dual hardly gains by that, but the primal does: after steps that
-change the weights of many nodes there are leaves that a little is gained by in nearly all samples, and raising a few
-levels takes that away from all of them.
+little; so it is in all sweeps of a batch but the first. With ``SETTLE`` only these are looked at. The dual hardly gains
+by that, but the primal does: after steps that change the weights of many nodes there are leaves that a little is gained
+by in nearly all samples, and raising a few levels takes that away from all of them.
 """
 
 from __future__ import annotations
@@ -283,6 +283,7 @@ def level_batch_kernel(
     for sweep in range(sweeps):
         moved = False
         at_still = 0
+        what = USED if part == ALL and sweep > 0 else part
         if sweep % 2 == 0:  # every other sweep is over all leaves: half of the time, and nearly all of the gain
             for e in range(n_still):
                 still[e] = 0
@@ -300,7 +301,7 @@ def level_batch_kernel(
             n_cells = cell_ptr[t + 1] - cell_ptr[t]
             shapes = z[z_ptr[t] : z_ptr[t + 1]].reshape((n_cells, n))
             gain = _visit(
-                costs[t], norms[t], tolerance, allow_empty, part, weight[cell_ptr[t] : cell_ptr[t + 1]],
+                costs[t], norms[t], tolerance, allow_empty, what, weight[cell_ptr[t] : cell_ptr[t + 1]],
                 path_ptr[leaf_ptr[t] : leaf_ptr[t + 1] + 1], path, child_ptr[lo + 2 * t : hi + 2 * t + 2],
                 child[child_at[t] :], shapes, r[:n], a[:n], held[lo:hi], still[at_still:], work,
             )  # fmt: skip

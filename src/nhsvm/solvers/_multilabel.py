@@ -142,7 +142,7 @@ class SetAscent(Ascent):
             if len(parts) > 1:  # one is large enough to take as long to copy as to make
                 layout = layout._make(np.concatenate(arrays) for arrays in zip(*parts, strict=True))
             gained = self.cached_passes(samples, layout, gap)
-            if isinstance(self.state, Levels):
+            if isinstance(self.state, Levels) and not self.state.whole:
                 gained += self.settle_pass()
             self.certificate = Certificate(primal_value, dual_value + gained)
 
@@ -299,7 +299,7 @@ class SetAscent(Ascent):
         exact, stored = self.norms
         lower = dual(penalty(exact, alpha), self.mass())
         slack, wrong = self._slacks(penalty(stored, alpha), lower)
-        return Certificate(primal(penalty(stored, alpha), slack, self.costs), lower), int(wrong)
+        return Certificate(primal(penalty(stored, alpha), slack, self.costs), lower), round(wrong)
 
     def _slacks(self, penalty_value: float, dual_value: float) -> tuple[FloatArray, float]:
         """Upper bounds of ξ_i, close enough to tell the gap, and how many sets found without the loss are wrong ones.
