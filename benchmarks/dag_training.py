@@ -52,7 +52,7 @@ def main() -> None:
     parser.add_argument("--tol", type=float, default=1e-2)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--limit", type=float, default=600.0, help="seconds after which no further pass begins")
-    options = parsed(parser, sets=["eisen_FUN"], tol=0.5)
+    options = parsed(parser, sets=["cellcycle_GO"], tol=0.5)
     if options.data is None:
         parser.error("--data DIR is needed, or NHSVM_DATA")
     warnings.simplefilter("ignore", ConvergenceWarning)
