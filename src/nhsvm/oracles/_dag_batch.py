@@ -34,7 +34,7 @@ class BatchLooks:
         n, n_edges = len(plan.node), len(plan.links.child)
         self.size = int(np.clip(_ENTRIES // (n + n_edges), 1, _SIZE))
         self.looks = Looks(make_work(n, n_edges, self.size, plan.links))
-        self._folded = np.empty((3, self.size, len(plan.is_leaf)))  # worth, below, most
+        self.folded = np.empty((3, self.size, len(plan.is_leaf)))  # worth, below, most
 
     def solve(
         self,
@@ -61,7 +61,7 @@ class BatchLooks:
                 gap[s] = left_open(self.looks, s, self.first(s), exact, branches)
         unfold_kernel(
             w.samples, w.lines, plan.group, plan.fold_child, plan.fold_parent, plan.node, plan.links.parent_ptr,
-            plan.links.parent, self.allow_empty, *known[:2], known[3], w.share, w.edge, w.kept, *self._folded, w.best,
+            plan.links.parent, self.allow_empty, *known[:2], known[3], w.share, w.edge, w.kept, *self.folded, w.best,
             chosen,
         )  # fmt: skip
         return gap
@@ -104,7 +104,7 @@ class BatchLooks:
         fold_kernel(
             rewards, scales, plan.group, plan.is_leaf, plan.fold_child, plan.fold_parent, plan.node, plan.member,
             self.allow_empty, budget, precision, *known, w.samples, w.lines, *w.nodes[:4], w.share, w.edge,
-            *w.trace[:2], *self._folded, plan.links.parent_ptr, plan.links.parent, w.best,
+            *w.trace[:2], *self.folded, plan.links.parent_ptr, plan.links.parent, w.best,
         )  # fmt: skip
 
     def first(self, s: int) -> Core:

@@ -15,6 +15,7 @@ from nhsvm.oracles._dag_few import DagFew
 from nhsvm.oracles._dag_leaves import HUGE, leaf_kernel, single_kernel
 from nhsvm.oracles._dag_memory import Memory, make_memory
 from nhsvm.oracles._dag_plan import make_plan
+from nhsvm.oracles._dag_relaxed import DagRelaxed
 from nhsvm.oracles._dag_renewal import DagRenewal
 from nhsvm.oracles._dag_single import best_leaf
 
@@ -103,6 +104,10 @@ class DagMultilabel:
     def renewal(self, sweeps: int) -> DagRenewal:
         """An oracle that only renews what a memory has."""
         return DagRenewal(self, sweeps)
+
+    def relaxed(self) -> DagRelaxed:
+        """The linear relaxation on the same graph, whose points need not be label sets."""
+        return DagRelaxed(self._plan, self.allow_empty)
 
     def _with_budget(self, budget: int) -> DagMultilabel:
         other = copy.copy(self)

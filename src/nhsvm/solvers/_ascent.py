@@ -60,12 +60,15 @@ class Ascent(ABC):
         Of the last certificate.
     shipped : array of n_columns, optional
         Weights α, if they are learned.
+    apart : bool
+        The weights are not those that the dual variables make.
     """
 
     first_batch, largest_batch = 128, 256
     most_ratio = 1.0
     norms: Norms
     shipped: FloatArray | None = None
+    apart = False
 
     def __init__(self, options: Options, weights: Weights, state: Any, costs: FloatArray, team: Team) -> None:
         self.options, self.weights, self.state, self.costs, self.team = options, weights, state, costs, team
@@ -127,7 +130,7 @@ class Ascent(ABC):
             if not self.converged:
                 self.history.clear()
         while not self.converged and len(self.history) < self.options.max_iter:
-            if self.weights.grown:  # not after the pass: a certificate makes them anew in any case
+            if self.weights.grown or self.apart:  # not after the pass: a certificate makes them anew in any case
                 self.rebuild()
             self.one_pass()
             self.history[-1]["seconds"] = self.seconds  # with passes that came after the estimate

@@ -18,6 +18,7 @@ that a cell holds any point the oracle finds, and is *whole*: its mass may chang
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -101,6 +102,12 @@ class Levels:
             self.sizes.append(np.array([len(mine)], np.int32))
             self.leaves.append(mine)
             self.levels.append(np.full(len(mine), cost))
+
+    def hold(self, marginals: Updates) -> None:
+        """Be these marginals, of as many samples: one whole cell each."""
+        for i, (lo, hi) in enumerate(pairwise(marginals.indptr.tolist())):
+            self.sizes[i] = np.array([hi - lo], np.int32)
+            self.leaves[i], self.levels[i] = marginals.columns[lo:hi], marginals.values[lo:hi]
 
     @property
     def n_planes(self) -> int:

@@ -8,6 +8,7 @@ oracle come in between.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -15,37 +16,31 @@ import numpy as np
 import numpy.typing as npt
 
 from nhsvm.hierarchy.graph import FloatArray, Ragged
-from nhsvm.objective import Certificate, dual, penalty, primal
-from nhsvm.solvers._ascent import SWEEPS, Ascent, Norms, Options
+from nhsvm.objective import Certificate
+from nhsvm.solvers._ascent import SWEEPS, Norms, Options
 from nhsvm.solvers._leaf_search import LeafSearch
 from nhsvm.solvers._level_step import SETTLE, USED
 from nhsvm.solvers._levels import Levels
 from nhsvm.solvers._marginals import Marginals
+from nhsvm.solvers._memory import Weights
+from nhsvm.solvers._set_certificate import READY, SetCertificate
 from nhsvm.solvers._set_problem import SetOracle, SetProblem
 from nhsvm.solvers._steps import Steps
 from nhsvm.solvers._threads import Team
 from nhsvm.solvers._updates import Updates
 
-_SCORES = 2**18  # scores (samples × nodes) in one chunk of a certificate
 _ALL_SCORES = 2**23  # the same for a batch of a search
 _ORACLE = 100  # time of a DAG's oracle, in units of reading the weights of all columns once
 _OVERHEAD = 100  # time that a batch spends on a sample beside its columns, in units of one column
 _NEAR = 0.35  # gap from which on all samples can be asked about with the same weights, on a DAG
 _NEARER = 0.05  # the same where nothing is remembered
 _FINDS = 0.2  # gap down to which putting in single leaves finds enough, where nothing is remembered
-_AT_A_TIME = 16  # samples on a large graph that are asked about together
 _CACHED = 50  # passes over the cells in use between two that ask the oracle, at most
 _UNTOLD = 4  # the same on a DAG, where steps do not tell what is left to gain; more lower the primal no further
 _FOCUS = 5  # passes over the samples with most of the gap, between two over all
-_LOOSE = 0.2  # of the tolerance: by how much bounds may make the gap look larger
-_PARTS = 10  # in which samples are looked at more closely, until the gap is known to be too large
-_FIRST = 4  # of the first of these, what is asked about to see how much better bounds become
 _SLOW = 0.005  # of the gap: a pass that gains less is the last
-_HOPE = 0.35  # of the gap that is seen: the next certificate waits for no less, whatever bounds are too large by
 _FEW = 64  # samples of a batch in such a pass
 _SWEEPS = 2  # over them
-_RENEWED = 40, 60  # sweeps of a certificate from what is remembered; and more, which gain less
-_REACH = 0.25  # of what bounds are too large by: if this were enough, the latter are worth their time
 
 
 def _is_forest(above: Ragged) -> bool:
@@ -68,32 +63,33 @@ class Found(NamedTuple):
     slack: FloatArray
 
 
-class SetAscent(Ascent):
+class SetAscent(SetCertificate):
     """Label sets: the dual variables are node marginals, on a DAG kept by levels."""
 
-    most_ratio = 10.0  # a search whose estimate is good enough takes no steps, so estimates must not stay too small
-    state: Marginals | Levels
-
-    def __init__(self, options: Options, problem: SetProblem, state: Marginals | Levels | None, team: Team) -> None:
+    def __init__(
+        self, options: Options, problem: SetProblem, state: Marginals | Levels | None, team: Team,
+        weights: Weights | None = None,
+    ) -> None:  # fmt: skip
         self.problem = problem
         self._started = state is not None
         made = _first_state(problem) if state is None else state
-        super().__init__(options, problem.weights(), made, problem.costs, team)
+        super().__init__(options, problem.weights() if weights is None else weights, made, problem.costs, team)
         self.effort = 0  # the oracle in use
         if isinstance(made, Levels):
             self.ratio = 1.0  # steps change the weights, and so what was met; where it is good enough, none are taken
         # what the oracle knows of every sample from the last time, and how to renew that, if it can make use of it
         oracle: Any = problem.oracle
         self.recalled = oracle.memory(problem.n_samples) if hasattr(oracle, "memory") else None
-        self.renewal: Callable[[int], SetOracle] | None = None if self.recalled is None else oracle.renewal
+        self.renewal = None if self.recalled is None else oracle.renewal
+        self.relaxation = oracle.relaxed() if self.recalled is not None and isinstance(made, Levels) else None
+        if self.relaxation is not None:
+            self.ratio = 1.0 / READY  # a certificate before a relaxation is worth a try would be in vain
         self.near = _NEARER if self.renewal is None else _NEAR
-        self.oracles: tuple[Any, ...] = problem.oracles  # the quickest first
-        self.search: LeafSearch | None = None
+        self.oracles = problem.oracles
         if self.recalled is None and isinstance(made, Levels) and hasattr(oracle, "few"):
             self.search = LeafSearch(problem, made.few)
             self.oracles = self.search.oracles
         self.thorough = state is not None  # the oracle itself is asked, from now on
-        self.seen = np.inf  # gap by what the oracle in use finds, in the last certificate
         self.certificate = Certificate(float(problem.costs @ problem.first_slacks()), 0.0)
 
     @property
@@ -292,102 +288,12 @@ class SetAscent(Ascent):
     def rebuild(self) -> None:
         coefficients = self.state.coefficients(self.costs, self.problem.columns.alpha)
         self.norms = Norms(*self.weights.rebuild(coefficients, self.team))
+        self.apart = False
 
-    def measured(self) -> tuple[Certificate, int]:
-        alpha = self.problem.columns.alpha
-        self.rebuild()
-        exact, stored = self.norms
-        lower = dual(penalty(exact, alpha), self.mass())
-        slack, wrong = self._slacks(penalty(stored, alpha), lower)
-        return Certificate(primal(penalty(stored, alpha), slack, self.costs), lower), round(wrong)
-
-    def _slacks(self, penalty_value: float, dual_value: float) -> tuple[FloatArray, float]:
-        """Upper bounds of ξ_i, close enough to tell the gap, and how many sets found without the loss are wrong ones.
-
-        All samples are asked about with the quickest oracle, then those with the loosest bounds with the next; and so
-        on, unless the gap is known to be small enough, or too large, or the last oracle does not bound much better.
-        """
-        problem, n, tol = self.problem, self.problem.n_samples, self.options.tol
-        oracles = self.oracles[max(self.effort, self.search is not None) :]  # what looks at few leaves bounds badly
-        if self.renewal is not None:  # sweeps bound nearly as well as all that comes after them, but for the last
-            oracles = oracles[0], *map(self.renewal, _RENEWED), *oracles[1:][-1:]
-        least, most, wrong = np.zeros(n), np.full(n, np.inf), np.zeros(n, dtype=bool)
-
-        def ask(rows: np.ndarray, oracle: Any) -> None:
-            if self.search is not None:
-                low, high = self.search.bounded(rows, self.oracles.index(oracle), self.weights)
-            else:
-                scores = np.empty((len(rows), problem.columns.n_columns))
-                self.weights.scores(rows, scores)
-                rewards = problem.rewards(rows, scores)
-                true = problem.true_rewards(rows, rewards)
-                _, value, bound = problem.asked(oracle, rewards, **self.remembered(rows))
-                low, high = value - true, bound - true
-                if oracle is oracles[0]:
-                    answers = oracle if problem.answers is None else problem.answers
-                    wrong[rows] = problem.differ(rows, problem.asked(answers, scores + problem.offsets)[0])
-            least[rows] = np.maximum(least[rows], low)
-            most[rows] = np.maximum(np.minimum(most[rows], high), 0.0)
-
-        def told() -> tuple[FloatArray, float]:
-            return most, float(wrong.sum()) if self.search is None else self.search.errors(self.weights, self.team)
-
-        rows = np.arange(n)
-        certain = 1 if self.renewal is None else 2  # oracles that are asked anyway: sweeps take little
-        for k, oracle in enumerate(oracles):
-            if k == certain == 2:
-                hoped = primal(penalty_value, most - _REACH * (most - least), self.costs)
-                if Certificate(hoped, dual_value).gap > tol:
-                    continue
-            parts = np.array_split(rows, 1 if k < certain else _PARTS)
-            doubted = k >= certain and oracle is oracles[-1]
-            if doubted:  # it takes longest, so that few have to tell whether to go on
-                parts = [*np.array_split(parts[0], [-(-len(parts[0]) // _FIRST)]), *parts[1:]]
-            for p, some in enumerate(parts):
-                before = float(self.costs[some] @ (most - least)[some]) if k > 0 else np.inf
-                self._in_chunks(some, partial(ask, oracle=oracle))
-                self.at_least = Certificate(primal(penalty_value, least, self.costs), dual_value)
-                proved = Certificate(primal(penalty_value, most, self.costs), dual_value)
-                if k == 0:
-                    self.seen = self.at_least.gap
-                if (self.at_least.gap > tol and k + 1 >= certain) or proved.gap <= tol:
-                    return told()
-                loose = self.costs * (most - least)
-                if doubted:  # if the bounds of the others become better as these have
-                    part = loose[some].sum() / before if before > 0 else 0.0
-                    others = loose[np.concatenate([rows[:0], *parts[p + 1 :]])].sum()
-                    if Certificate(proved.primal - (1.0 - part) * float(others), dual_value).gap > tol:
-                        return told()
-            order = np.argsort(-loose, kind="stable")
-            left = np.cumsum(loose[order][::-1])[::-1]  # what is left if all before are exact
-            rows = order[left > _LOOSE * tol * self.at_least.primal]
-        return told()
-
-    def told(self) -> tuple[float, bool]:
-        # bounds do not become better with the weights: the gap that is seen has to make up for what they are too large
-        # by. If it cannot, it is to fall much at least, since nearly the same weights would be asked about again
-        tol, least, proved = self.options.tol, self.at_least.gap, self.certificate.gap
-        needed = max(self.seen - (proved - tol), _HOPE * self.seen)
-        gap = max(least if least > tol else 0.0, tol * self.seen / max(needed, 1e-300))
-        return gap, proved <= (1.0 + _LOOSE) * least
-
-    def try_certificate(self) -> None:
-        self.thorough = True
-        super().try_certificate()
-        missed = self.at_least.gap - self.seen
-        if self.converged or self.effort == len(self.oracles) - 1:
-            return
-        if missed > self.seen or self.ratio == self.most_ratio:  # than there is left to learn from what it finds
-            self.effort += 1
-            self.ratio = 1.0  # what was learned of it does not hold for the next
-
-    def _in_chunks(self, samples: np.ndarray, use: Callable[[np.ndarray], None]) -> None:
-        """Some samples at a time, on all threads."""
-        step = _AT_A_TIME if self.search is not None else max(1, _SCORES // self.problem.n_nodes)
-        parts = [samples[lo : lo + step] for lo in range(0, len(samples), step)]
-
-        def work(lo: int, hi: int) -> None:
-            for rows in parts[lo:hi]:
-                use(rows)
-
-        self.team.split(len(parts), work)
+    def relaxed_run(self, relaxation: SetOracle) -> SetAscent:
+        problem = replace(self.problem, oracle=relaxation, answers=self.problem.oracle, quicker=())
+        state, mine = _first_state(problem), self.state
+        assert isinstance(state, Levels)
+        assert isinstance(mine, Levels)
+        state.hold(mine.held())
+        return SetAscent(self.options, problem, state, self.team, self.weights)

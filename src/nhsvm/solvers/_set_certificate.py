@@ -1,0 +1,168 @@
+"""Certificates of label sets: the gap that bounds prove, and weights near by for which they prove a smaller one."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from nhsvm.hierarchy.graph import FloatArray
+from nhsvm.objective import Certificate, dual, penalty
+from nhsvm.solvers._ascent import Ascent, Norms
+from nhsvm.solvers._leaf_search import LeafSearch
+from nhsvm.solvers._levels import Levels
+from nhsvm.solvers._marginals import Marginals
+from nhsvm.solvers._set_bounds import LOOSE, Bounds, Stage
+from nhsvm.solvers._set_problem import SetOracle, SetProblem
+
+AT_A_TIME = 16  # samples on a large graph that are asked about together, and of a batch of a relaxation
+_SCORES = 2**18  # scores (samples × nodes) in one chunk of a certificate
+_HOPE = 0.35  # of the gap that is seen: the next certificate waits for no less, whatever bounds are too large by
+READY = 0.7  # of the tolerance: gap that has to be left at most, whatever bounds are, to try a relaxation
+_RELAXED = 640  # samples that take a step of it
+_RENEWED = 40, 60  # sweeps of a certificate from what is remembered; and more, which gain less
+
+
+class SetCertificate(Ascent):
+    """What a run on label sets knows of its gap.
+
+    Attributes
+    ----------
+    oracles : tuple of SetOracle
+        The quickest first; ``effort`` is the one in use.
+    search : LeafSearch, optional
+        Asks in their place on large graphs.
+    renewal : callable, optional
+        An oracle that renews, by so many sweeps, what is remembered of samples.
+    relaxation : SetOracle, optional
+        Finds points of a relaxation whose bounds are those that sweeps can reach.
+    thorough : bool
+        The oracle itself is asked, from now on.
+    tried : bool
+        The last certificate has made use of it.
+    bounds : Bounds
+        Of the last certificate, for the weights that the dual variables make.
+    """
+
+    most_ratio = 10.0  # a search whose estimate is good enough takes no steps, so estimates must not stay too small
+    state: Marginals | Levels
+    problem: SetProblem
+    oracles: tuple[Any, ...]
+    effort: int
+    thorough: bool
+    bounds: Bounds
+    tried = False
+    search: LeafSearch | None = None
+    renewal: Callable[[int], SetOracle] | None
+    relaxation: SetOracle | None
+
+    @abstractmethod
+    def remembered(self, samples: np.ndarray) -> dict[str, Any]:
+        """What to tell the oracle beside the rewards of samples."""
+
+    @abstractmethod
+    def relaxed_run(self, relaxation: SetOracle) -> SetCertificate:
+        """A run of the relaxed problem from the marginals that the dual variables are, on the same weights."""
+
+    def measured(self) -> tuple[Certificate, int]:
+        alpha = self.problem.columns.alpha
+        self.rebuild()
+        exact, stored = self.norms
+        lower = dual(penalty(exact, alpha), self.mass())
+        quick, last = self._stages()
+        self.bounds, wrong = self._bounds(penalty(stored, alpha), lower, quick)
+        found = self.bounds.proved
+        self.tried = self.relaxation is not None and self._is_loose()
+        if self.relaxation is not None and self.tried:
+            found, wrong = self._relaxed(self.relaxation, found, wrong, quick)
+        if not self.apart and not self.bounds.settled:
+            self.bounds.tighten(last)
+            found = self.bounds.proved
+        errors = wrong.sum() if self.search is None else self.search.errors(self.weights, self.team)
+        return found, round(float(errors))
+
+    def _stages(self) -> tuple[list[Stage], list[Stage]]:
+        """Whom a certificate asks, and whom in the end: sweeps bound nearly as well as all oracles but the last."""
+        first, *others = self.oracles[max(self.effort, self.search is not None) :]  # few leaves alone bound badly
+        last = [Stage(oracle, doubted=True) for oracle in others[-1:]]
+        if self.renewal is None:
+            return [Stage(first, whole=True), *map(Stage, others[:-1])], last
+        sweeps = [Stage(self.renewal(_RENEWED[0]), whole=True), Stage(self.renewal(_RENEWED[1]), modest=True)]
+        return [Stage(first, whole=True, anyway=True), *sweeps], last
+
+    def _bounds(self, penalty_value: float, dual_value: float, stages: list[Stage]) -> tuple[Bounds, np.ndarray]:
+        """Bounds of the slacks of the weights as they are, and which sets found without the loss are wrong ones."""
+        problem = self.problem
+        wrong = np.zeros(problem.n_samples, dtype=bool)
+
+        def ask(rows: np.ndarray, oracle: Any) -> tuple[FloatArray, FloatArray]:
+            if self.search is not None:
+                return self.search.bounded(rows, self.oracles.index(oracle), self.weights)
+            scores = np.empty((len(rows), problem.columns.n_columns))
+            self.weights.scores(rows, scores)
+            rewards = problem.rewards(rows, scores)
+            true = problem.true_rewards(rows, rewards)
+            _, value, bound = problem.asked(oracle, rewards, **self.remembered(rows))
+            if oracle is stages[0].oracle:
+                answers = oracle if problem.answers is None else problem.answers
+                wrong[rows] = problem.differ(rows, problem.asked(answers, scores + problem.offsets)[0])
+            return value - true, bound - true
+
+        chunk = AT_A_TIME if self.search is not None else max(1, _SCORES // problem.n_nodes)
+        bounds = Bounds(self.costs, penalty_value, dual_value, self.options.tol, ask, chunk, self.team)
+        bounds.tighten(stages)
+        return bounds, wrong
+
+    def _is_loose(self) -> bool:
+        """Whether bounds are what is left to do, and a relaxation may make them close."""
+        return self.bounds.at_least.gap <= READY * self.options.tol and not self.bounds.settled
+
+    def _relaxed(
+        self, relaxation: SetOracle, found: Certificate, wrong: np.ndarray, stages: list[Stage]
+    ) -> tuple[Certificate, np.ndarray]:
+        """Other weights near by, for which bounds are closer, if that leads to a smaller gap; else as before.
+
+        Bounds are those of the linear relaxation, whose objective has its smallest value elsewhere. Steps of its own
+        dual method go there, from the marginals that the dual variables are; some samples are enough, since it is by
+        what all of them share that bounds are too large. These weights are as good as any: the lower bound that they
+        are compared with is that of the exact problem.
+        """
+        exact, relaxed = self.norms.exact, self.relaxed_run(relaxation)
+        tolerance = 0.1 * (found.primal - found.dual) / float(self.costs.sum())
+        order = relaxed.rng.permutation(np.flatnonzero(self.costs > 0))[:_RELAXED]
+        for lo in range(0, len(order), AT_A_TIME):
+            samples = order[lo : lo + AT_A_TIME]
+            points, batch = relaxed.propose(samples, tolerance), self.weights.batch(samples)
+            updates, _ = relaxed.improve(samples, points, batch.gram, tolerance)
+            batch.apply(updates, self.team)
+        relaxed.rebuild()
+        stored = relaxed.norms.stored
+        bounds, other = self._bounds(penalty(stored, self.problem.columns.alpha), found.dual, stages)
+        self.apart = bounds.proved.gap < found.gap
+        if not self.apart:
+            self.rebuild()
+            return found, wrong
+        self.norms = Norms(exact, stored)
+        return bounds.proved, other
+
+    def told(self) -> tuple[float, bool]:
+        # bounds do not become better with the weights: the gap that is seen has to make up for what they are too large
+        # by. If it cannot, it is to fall much at least, since nearly the same weights would be asked about again
+        tol, seen, least, proved = self.options.tol, self.bounds.seen, self.bounds.at_least.gap, self.certificate.gap
+        needed = max(seen - (proved - tol), _HOPE * seen)
+        if self.relaxation is not None and not self.tried:
+            needed = max(needed, READY * tol)
+        gap = max(least if least > tol else 0.0, tol * seen / max(needed, 1e-300))
+        return gap, proved <= (1.0 + LOOSE) * least
+
+    def try_certificate(self) -> None:
+        self.thorough = True
+        super().try_certificate()
+        missed = self.bounds.at_least.gap - self.bounds.seen
+        if self.converged or self.effort == len(self.oracles) - 1:
+            return
+        if missed > self.bounds.seen or self.ratio == self.most_ratio:  # than there is left to learn from what it finds
+            self.effort += 1
+            self.ratio = 1.0  # what was learned of it does not hold for the next
