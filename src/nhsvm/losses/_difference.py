@@ -9,7 +9,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from nhsvm.hierarchy import Graph
-from nhsvm.hierarchy.graph import FloatArray
+from nhsvm.hierarchy.graph import FloatArray, Ragged
 from nhsvm.losses._base import AnyFloats, NodeLoss
 from nhsvm.losses._checks import checked_numbers
 
@@ -66,26 +66,35 @@ class WeightedDifference:
 
     def _fill_shared(self, leaf_positions: npt.NDArray[np.int64], out: AnyFloats) -> None:
         """Σ_{n∈y△t} w_n = Σ_{n∈y} w_n + Σ_{n∈t} w_n − 2 Σ_{n∈y∩t} w_n, where the last sum is mostly empty."""
-        totals = self._closures @ self.weights
-        step = max(16, _WORKSPACE // self.graph.n_leaves)
+        n = self.graph.n_leaves
+        step = max(16, _WORKSPACE // n)
         for start in range(0, len(leaf_positions), step):
             true = leaf_positions[start : start + step]
-            part = totals[true][:, None] + totals  # in double precision, whatever ``out`` is
-            shared = self._carried[true] @ self._carriers
-            part[np.repeat(np.arange(len(true)), np.diff(shared.indptr)), shared.indices] -= 2.0 * shared.data
+            part = self._totals[true][:, None] + self._totals  # in double precision, whatever ``out`` is
+            above = self._carried.rows(true)
+            below = self._carriers.rows(above.indices)  # all leaves that share these nodes
+            of = below.owners()
+            at = above.owners()[of].astype(np.int64) * n + below.indices
+            np.subtract.at(part.reshape(-1), at, 2.0 * self.weights[above.indices][of])
             out[start : start + step] = part
 
     @cached_property
-    def _carried(self) -> sp.csr_array:
-        """For every leaf, the nodes with weight above it."""
-        carried = self._closures[:, self.weights > 0].tocsr()
-        carried.data[:] = self.weights[self.weights > 0][carried.indices]
-        return carried
+    def _totals(self) -> FloatArray:
+        """Σ_{n∈y} w_n of every leaf y."""
+        return np.asarray(self._closures @ self.weights)
 
     @cached_property
-    def _carriers(self) -> sp.csr_array:
-        """For every node with weight, the leaves below it."""
-        return self._closures[:, self.weights > 0].T.tocsr()
+    def _carried(self) -> Ragged:
+        """For every leaf, the nodes with weight of its closure."""
+        every = self.graph.leaf_ancestors
+        has = self.weights[every.indices] > 0
+        indptr = np.concatenate([[0], np.cumsum(has)])[every.indptr]
+        return Ragged(indptr, every.indices[has])
+
+    @cached_property
+    def _carriers(self) -> Ragged:
+        """For every node, the leaves that have it in their closure, if it has weight."""
+        return self._carried.transposed(self.graph.n_nodes)
 
     def _fill_closures(self, leaf_positions: npt.NDArray[np.int64], out: AnyFloats) -> None:
         """Rewards summed over every leaf's closure."""
