@@ -1,6 +1,8 @@
 """The DAG oracle against brute force, the tree oracle and the integer program."""
 
+import gc
 import threading
+import weakref
 
 import numpy as np
 import pytest
@@ -10,7 +12,7 @@ from hypothesis import strategies as st
 from nhsvm import Hierarchy
 from nhsvm.errors import DataError, OptionError
 from nhsvm.oracles._dag_leaves import leaf_kernel
-from nhsvm.oracles._dag_plan import make_plan
+from nhsvm.oracles._dag_plan import _PLANS, make_plan
 from nhsvm.oracles.dag_multilabel import DagMultilabel
 from nhsvm.oracles.tree_multilabel import TreeMultilabel
 from reference.dag_core import leaf_by_leaf
@@ -382,3 +384,15 @@ def test_where_nothing_gains_a_renewal_has_the_best_leaf():
     oracle.renewal(0).solve(rewards, chosen, value, bound, oracle.memory(1), np.arange(1))
     assert value[0] == -1
     assert {h.nodes[k] for k in np.flatnonzero(chosen[0])} == {"r", "s", "d"}
+
+
+def test_the_plan_of_a_graph_is_made_once_and_goes_with_it():
+    graph = random_hierarchy(30, 0, roots=1, extra=0.5).graph
+    one, other = DagMultilabel(graph), DagMultilabel(graph, exact=True)
+    assert one._plan is other._plan
+    assert DagMultilabel(graph, allow_empty=True)._plan is not one._plan
+    before, watch = len(_PLANS), weakref.ref(graph)
+    del one, other, graph
+    gc.collect()
+    assert watch() is None
+    assert len(_PLANS) < before

@@ -13,6 +13,7 @@ What is left is the *core*, on which rewards have to be traded off against each 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -43,6 +44,17 @@ class Plan(NamedTuple):
     node: IntArray  # (n_core,) group of every node of the core; the first holds the virtual root
     links: Links  # of the core
     member: IntArray  # (n_core,) a node of the hierarchy in each of its groups, or −1
+
+
+_PLANS: WeakKeyDictionary[Graph, dict[bool, Plan]] = WeakKeyDictionary()  # as long as there is the graph
+
+
+def plan_of(graph: Graph, allow_empty: bool) -> Plan:
+    """The plan of a graph, made when it is first asked for: it takes longer than most answers, and never changes."""
+    known = _PLANS.setdefault(graph, {})
+    if allow_empty not in known:
+        known[allow_empty] = make_plan(graph, allow_empty)
+    return known[allow_empty]
 
 
 def make_plan(graph: Graph, allow_empty: bool) -> Plan:

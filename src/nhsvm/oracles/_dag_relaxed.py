@@ -142,7 +142,9 @@ def _model(program: Program) -> Any:
 
 
 @kernel
-def unfold_points_kernel(all_x, all_cover, group, fold_child, fold_parent, core, all_worth, all_below, all_most, points):
+def unfold_points_kernel(
+    all_x, all_cover, group, fold_child, fold_parent, core, all_worth, all_below, all_most, points
+):  # fmt: skip
     """The points on the nodes of the hierarchy that points (x, u) on the core stand for.
 
     What is folded into a node and worth something is there as far as the node is; of others, the best covers what the

@@ -14,7 +14,7 @@ from nhsvm.oracles._dag_batch import BatchLooks, solve_core
 from nhsvm.oracles._dag_few import DagFew
 from nhsvm.oracles._dag_leaves import HUGE, leaf_kernel, single_kernel
 from nhsvm.oracles._dag_memory import Memory, make_memory
-from nhsvm.oracles._dag_plan import make_plan
+from nhsvm.oracles._dag_plan import plan_of
 from nhsvm.oracles._dag_relaxed import DagRelaxed
 from nhsvm.oracles._dag_renewal import DagRenewal
 from nhsvm.oracles._dag_single import best_leaf
@@ -91,7 +91,7 @@ class DagMultilabel:
         self.precision = float(precision)
         self.exact = exact
         self.few = DagFew(graph.parents, graph.leaf_ancestors, allow_empty)
-        self._plan = make_plan(graph, allow_empty)
+        self._plan = plan_of(graph, allow_empty)
         paths = graph.leaf_ancestors
         self._in_parts = len(self._plan.node) >= _LARGE and len(paths.indices) <= _PATHS * graph.n_leaves
         self._branches = True
