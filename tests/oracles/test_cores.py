@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nhsvm.oracles._candidates import narrowed_kernel
 from nhsvm.oracles._dag_cores import DagCores
 from nhsvm.oracles._dag_few import DagFew
 from reference.multilabel import REWARDS, answer, best_of_all, closures, random_rewards
@@ -68,3 +69,37 @@ def test_single_precision_will_do():
     assert value == pytest.approx(expected, rel=1e-5)
     assert bound == pytest.approx(upper, rel=1e-5)
     assert len(leaves) == indptr[-1]
+
+
+@both
+@given(hierarchies(16), st.sampled_from(REWARDS), seeds, st.integers(1, 4))
+def test_a_search_among_the_leaves_of_most_use_is_as_good_as_single_leaves(allow_empty, h, kind, seed, most):
+    graph = h.graph
+    rewards = random_rewards(graph, kind, seed, 20)
+    oracle = cores(graph, allow_empty)
+    useful, use_of = oracle.few.ranked(rewards)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("nhsvm.oracles._dag_cores._MOST_USE", most)
+        (indptr, leaves), value, bound = oracle.found(rewards, useful, use_of)
+    scale = np.abs(rewards).sum(axis=1)
+    assert (value >= oracle.few.found(rewards, useful)[1] - 1e-12 * scale).all()
+    assert (bound >= oracle.found(rewards, useful)[1] - 1e-9 * scale).all()  # none, or one of single leaves
+    chosen = np.empty(rewards.shape, np.uint8)
+    oracle.few.write(indptr, leaves, chosen)
+    assert (rewards * chosen).sum(axis=1) == pytest.approx(value, abs=1e-12 * scale.max())
+
+
+@given(seeds, st.integers(1, 30))
+def test_lists_are_narrowed_to_the_leaves_of_most_use_and_those_put_in(seed, limit):
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(0, 40, 5)
+    lists = [np.sort(rng.choice(100, n, replace=False)).astype(np.int32) for n in sizes]
+    use_of = [rng.permutation(n).astype(float) for n in sizes]
+    put = [np.sort(rng.choice(leaves, rng.integers(0, len(leaves) + 1), replace=False)) for leaves in lists]
+    begin, put_begin = (np.cumsum([0] + [len(one) for one in many]) for many in (lists, put))
+    kept_use = np.concatenate(use_of)
+    found = narrowed_kernel(begin, np.concatenate(lists), kept_use, limit, put_begin, np.concatenate(put))
+    for t in range(5):
+        expected = set(lists[t][np.argsort(-use_of[t])[:limit]].tolist()) | set(put[t].tolist())
+        assert found[1][found[0][t] : found[0][t + 1]].tolist() == sorted(expected)
+    np.testing.assert_array_equal(kept_use, np.concatenate(use_of))

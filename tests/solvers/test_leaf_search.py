@@ -82,7 +82,7 @@ def test_true_sets_take_the_place_of_worse_ones(monkeypatch):
         ascent = begun(problem, 2, team)
         few = ascent.search.few
 
-        def worst(rewards, useful):
+        def worst(rewards, useful, use_of):
             put, value, bound = few.found(rewards, few.useful(rewards))
             return put, value - 100.0, bound
 

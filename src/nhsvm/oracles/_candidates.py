@@ -71,7 +71,7 @@ def make_below(above: Ragged, paths: Ragged) -> Below:
 
 @inlined
 def _largest(found, bounds, size):
-    """Those of the first leaves that have the ``size`` largest bounds come first, in the same order."""
+    """Those of the first leaves that have the ``size`` largest bounds come first, in the same order, and these too."""
     least = np.partition(bounds, bounds.shape[0] - size)[bounds.shape[0] - size]
     ties = size
     for e in range(bounds.shape[0]):
@@ -80,7 +80,7 @@ def _largest(found, bounds, size):
     for e in range(bounds.shape[0]):
         if bounds[e] > least or (bounds[e] == least and ties > 0):
             ties -= bounds[e] == least
-            found[kept] = found[e]
+            found[kept], bounds[kept] = found[e], bounds[e]
             kept += 1
 
 
@@ -89,13 +89,14 @@ def candidates_kernel(
     rewards, limit, allow_empty, above_ptr, above, own_ptr, own, paths_ptr, paths, inner, leaf_node, first_above,
     more_leaf, more_above, roots, leaf_of,
 ):  # fmt: skip
-    """For every row of rewards, the leaves that could be of use, ascending; (where their lists begin, the lists).
+    """For every row of rewards, the leaves that could be of use, ascending.
 
-    Of more than ``limit`` leaves, those that could be of most use.
+    (where their lists begin, the lists, of how much use each could be). Of more than ``limit`` leaves, those that could
+    be of most use.
     """
     n, n_nodes = rewards.shape
     n_leaves = leaf_node.shape[0]
-    indptr, found = np.zeros(n + 1, np.int64), np.empty(256, np.int32)
+    indptr, found, use_of = np.zeros(n + 1, np.int64), np.empty(256, np.int32), np.empty(256)
     worth, extra = np.empty(n_nodes), np.empty(n_nodes)
     first, second = np.empty(n_nodes), np.empty(n_nodes)  # the best that has no other parent below a node, and the next
     bare, barer = np.zeros(n_nodes), np.zeros(n_nodes)  # x; x if the best is to go
@@ -106,10 +107,11 @@ def candidates_kernel(
     for t in range(n):
         r = rewards[t]
         if found.shape[0] < size + n_leaves:
-            larger = np.empty(2 * (size + n_leaves), np.int32)
+            larger, wider = np.empty(2 * (size + n_leaves), np.int32), np.empty(2 * (size + n_leaves))
             for e in range(size):
                 larger[e] = found[e]
-            found = larger
+                wider[e] = use_of[e]
+            found, use_of = larger, wider
         largest = 0.0
         for c in range(n_nodes):
             worth[c] = r[c]
@@ -205,11 +207,40 @@ def candidates_kernel(
                 use &= not out[paths[q]]
             bound = min(bound, bounds[leaf])
             found[kept] = leaf
-            bounds[kept - begin] = bound
+            use_of[kept] = bound
             kept += use and bound >= slack
         if kept - begin > limit:
-            _largest(found[begin:kept], bounds[: kept - begin], limit)
+            _largest(found[begin:kept], use_of[begin:kept], limit)
             kept = begin + limit
         size = kept
         indptr[t + 1] = size
-    return indptr, found[:size].copy()
+    return indptr, found[:size].copy(), use_of[:size].copy()
+
+
+@kernel
+def narrowed_kernel(indptr, leaves, use_of, limit, put_ptr, put):
+    """Of every list the ``limit`` leaves that could be of most use, and those of ``put``, which are some of them."""
+    n = indptr.shape[0] - 1
+    new_ptr, new = np.zeros(n + 1, np.int64), np.empty(leaves.shape[0], np.int32)
+    some, bounds, size = np.empty(leaves.shape[0], np.int32), np.empty(leaves.shape[0]), 0
+    for t in range(n):
+        lo, hi = indptr[t], indptr[t + 1]
+        most = hi - lo
+        for e in range(lo, hi):
+            some[e - lo], bounds[e - lo] = leaves[e], use_of[e]
+        if most > limit:
+            _largest(some[:most], bounds[:most], limit)
+            most = limit
+        a, b = 0, put_ptr[t]  # both are ascending
+        while a < most or b < put_ptr[t + 1]:
+            if b == put_ptr[t + 1] or (a < most and some[a] <= put[b]):
+                leaf = some[a]
+                b += b < put_ptr[t + 1] and put[b] == leaf
+                a += 1
+            else:
+                leaf = put[b]
+                b += 1
+            new[size] = leaf
+            size += 1
+        new_ptr[t + 1] = size
+    return new_ptr, new[:size].copy()

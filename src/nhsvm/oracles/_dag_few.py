@@ -46,9 +46,13 @@ class DagFew:
 
         Of more than ``limit``, those that could be of most use.
         """
+        return self.ranked(rewards, limit)[0]
+
+    def ranked(self, rewards: npt.NDArray[Any], limit: int | None = None) -> tuple[Lists, FloatArray]:
+        """The same, and of how much use each of them could be."""
         limit = len(self.below.leaf_node) if limit is None else limit
-        indptr, leaves = candidates_kernel(rewards, limit, self.allow_empty, *self.below)
-        return indptr, leaves
+        indptr, leaves, use_of = candidates_kernel(rewards, limit, self.allow_empty, *self.below)
+        return (indptr, leaves), use_of
 
     def solve(self, rewards: FloatArray, chosen: npt.NDArray[np.uint8], value: FloatArray, bound: FloatArray) -> None:
         """As :meth:`nhsvm.oracles.DagMultilabel.solve`."""
@@ -56,10 +60,13 @@ class DagFew:
         (indptr, leaves), value[:], bound[:] = self.found(rewards, self.useful(rewards))
         self.write(indptr, leaves, chosen)
 
-    def found(self, rewards: npt.NDArray[Any], useful: Lists) -> tuple[Lists, FloatArray, FloatArray]:
+    def found(
+        self, rewards: npt.NDArray[Any], useful: Lists, use_of: FloatArray | None = None
+    ) -> tuple[Lists, FloatArray, FloatArray]:
         """Sets of leaves for every row of rewards, their values and bounds, where the leaves of use are known.
 
-        Bounds hold if these are all of them.
+        Bounds hold if these are all of them. Others may do with those of most use, by ``use_of``; this one looks at
+        all.
         """
         b = self.below
         value, bound = np.empty((2, len(rewards)))
