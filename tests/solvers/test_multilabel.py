@@ -284,3 +284,12 @@ def test_a_relaxation_has_nothing_to_settle(monkeypatch):
     relaxed = dataclasses.replace(problem, oracle=LinearProgram(DAG.graph), answers=problem.oracle)
     monkeypatch.setattr(_multilabel.SetAscent, "settle_pass", never)
     assert Dual(tol=1e-2, max_iter=500).solve(relaxed).converged
+
+
+def test_samples_that_cost_nothing_hold_nothing():
+    """Their levels are all zero; listed as if they were new, they would not fit into the lists."""
+    problem, _, _ = make(DAG)
+    free = dataclasses.replace(problem, costs=np.zeros(problem.n_samples))
+    with Team(1) as team:
+        held = _multilabel.SetAscent(Dual(), free, None, team).state.held()
+    assert held.indptr.max() == 0

@@ -1,5 +1,7 @@
 """Certificates of label sets on DAGs where bounds are those of the linear relaxation, and are loose."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -29,7 +31,7 @@ def sweeps_only(monkeypatch):
 
     def stages(self):
         first = Stage(Boundless(self.oracles[0]), whole=True, anyway=True)
-        return [first, Stage(self.renewal(200), whole=True)], []
+        return [first, Stage(self.renewal(200), whole=True)]
 
     monkeypatch.setattr(SetCertificate, "_stages", stages)
 
@@ -88,10 +90,10 @@ def test_the_next_pass_goes_on_from_the_dual_variables(sweeps_only):
         ascent.options = Dual(tol=1e-9, max_iter=len(ascent.history) + 1)
         ascent.one_pass, seen = (lambda: seen.append(ascent.weights.column_norms()) or ascent.record(0.0)), []
         ascent.run()
+        assert not ascent.apart
         ascent.rebuild()
     np.testing.assert_allclose(seen[0], ascent.weights.column_norms(), rtol=1e-9)
     assert not np.allclose(seen[0], moved, rtol=1e-6)
-    assert not ascent.apart
 
 
 def test_without_a_gain_all_stays_as_it_was(sweeps_only, monkeypatch):
@@ -108,8 +110,10 @@ def test_without_a_gain_all_stays_as_it_was(sweeps_only, monkeypatch):
         ascent = _multilabel.SetAscent(Dual(tol=TOL, max_iter=40), problem, None, team)
         ascent.run()
         assert not ascent.converged
+        ascent.in_vain = np.inf  # as if it were the first try
         ascent.certify()
         assert ascent.tried
+        assert ascent.in_vain < TOL
         alpha = problem.columns.alpha
         assert not ascent.apart
         assert ascent.certificate.dual == dual(penalty(ascent.norms.exact, alpha), ascent.mass())
@@ -118,9 +122,33 @@ def test_without_a_gain_all_stays_as_it_was(sweeps_only, monkeypatch):
 
 def test_threads_do_not_change_a_bit(sweeps_only):
     one, two = (run(loose_problem()[0], TOL, threads) for threads in (1, 2))
-    assert one.tried
+    assert one.apart
     assert one.certificate == two.certificate
     np.testing.assert_array_equal(one.weights.values, two.weights.values)
+
+
+def test_all_that_oracles_can_prove_is_proved_before():
+    """With the last oracle, which is exact on so small a graph, no other weights are needed."""
+    ascent = run(loose_problem()[0], TOL)
+    assert ascent.converged
+    assert not ascent.tried
+
+
+def test_what_was_in_vain_is_not_tried_again_near_by(sweeps_only):
+    problem, _, _ = loose_problem()
+    tries = []
+    original = SetCertificate._relaxed
+
+    def spied(self, *more):
+        tries.append(self.bounds.at_least.gap)
+        return original(self, *more)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(SetCertificate, "_relaxed", spied)
+        ascent = run(problem, 0.01)
+    assert not ascent.converged
+    assert len(tries) > 1
+    assert all(later <= 0.8 * earlier for earlier, later in itertools.pairwise(tries))
 
 
 class Told:

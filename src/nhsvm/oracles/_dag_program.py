@@ -27,10 +27,12 @@ def solve_program(core: Core, big: float) -> tuple[States, float]:
     n = core.size
     paid = np.flatnonzero((core.cover < 0) & (core.cover >= -big))
     solver = highspy.Highs()  # type: ignore[no-untyped-call]
-    for name, value in [
-        ("output_flag", False), ("threads", 1), ("mip_rel_gap", 0.0), ("mip_abs_gap", 0.0), ("random_seed", 0)
-    ]:  # fmt: skip
-        solver.setOptionValue(name, value)
+    # no number of threads: HiGHS refuses another one than the first program of this thread had
+    options: dict[str, Any] = {
+        "output_flag": False, "parallel": "off", "mip_rel_gap": 0.0, "mip_abs_gap": 0.0, "random_seed": 0
+    }  # fmt: skip
+    for name, option in options.items():
+        solver.setOptionValue(name, option)
     solver.passModel(_model(core, paid))
     solver.run()
     status = solver.getModelStatus()

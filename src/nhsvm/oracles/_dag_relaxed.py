@@ -9,8 +9,8 @@ import scipy.sparse as sp
 
 from nhsvm._jit import kernel
 from nhsvm.errors import NotSolvedError
-from nhsvm.hierarchy.graph import FloatArray
-from nhsvm.oracles._arrays import check_finite
+from nhsvm.hierarchy.graph import FloatArray, Graph
+from nhsvm.oracles._arrays import check_finite, checked
 from nhsvm.oracles._dag_batch import BatchLooks
 from nhsvm.oracles._dag_memory import make_memory
 from nhsvm.oracles._dag_plan import Plan
@@ -40,12 +40,14 @@ class DagRelaxed:
 
     Parameters
     ----------
+    graph : Graph
     plan : Plan
+        Of the graph.
     allow_empty : bool
     """
 
-    def __init__(self, plan: Plan, allow_empty: bool) -> None:
-        self.plan, self.allow_empty = plan, allow_empty
+    def __init__(self, graph: Graph, plan: Plan, allow_empty: bool) -> None:
+        self.graph, self.plan, self.allow_empty = graph, plan, allow_empty
         self._program = _program(plan, allow_empty)
         self._spare: list[Room] = []
 
@@ -54,6 +56,7 @@ class DagRelaxed:
 
         An answer depends on its own rewards only: every sample starts from the basis of slacks.
         """
+        checked(self.graph, rewards, points, value, bound, np.float64)
         scales = np.abs(rewards).sum(axis=1)
         check_finite(rewards, scales)
         try:
@@ -132,7 +135,7 @@ def _model(program: Program) -> Any:
     lp.a_matrix_.start_, lp.a_matrix_.index_, lp.a_matrix_.value_ = rows.indptr, rows.indices, rows.data
     model = highspy.Highs()  # type: ignore[no-untyped-call]
     options: dict[str, Any] = {
-        "output_flag": False, "parallel": "off", "threads": 1, "presolve": "off",
+        "output_flag": False, "parallel": "off", "presolve": "off",
         "primal_feasibility_tolerance": 1e-9, "dual_feasibility_tolerance": 1e-9,
     }  # fmt: skip
     for name, option in options.items():

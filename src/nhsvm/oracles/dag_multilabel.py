@@ -107,7 +107,7 @@ class DagMultilabel:
 
     def relaxed(self) -> DagRelaxed:
         """The linear relaxation on the same graph, whose points need not be label sets."""
-        return DagRelaxed(self._plan, self.allow_empty)
+        return DagRelaxed(self.graph, self._plan, self.allow_empty)
 
     def _with_budget(self, budget: int) -> DagMultilabel:
         other = copy.copy(self)

@@ -310,6 +310,8 @@ def _held_kernel(n_cells, sizes, leaves, levels, paths_ptr, paths, indptr, colum
         for _ in range(n_cells[i]):
             m = 0
             for e in range(at, at + sizes[cell]):
+                if levels[e] <= 0.0:  # of a sample that costs nothing: it would be listed again and again
+                    continue
                 for q in range(paths_ptr[leaves[e]], paths_ptr[leaves[e] + 1]):
                     c = paths[q]
                     if here[c] == 0.0:

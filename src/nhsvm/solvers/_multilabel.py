@@ -29,7 +29,7 @@ from nhsvm.solvers._steps import Steps
 from nhsvm.solvers._threads import Team
 from nhsvm.solvers._updates import Updates
 
-_ALL_SCORES = 2**23  # the same for a batch of a search
+_ALL_SCORES = 2**23  # scores (samples × columns) in a batch of a search
 _ORACLE = 100  # time of a DAG's oracle, in units of reading the weights of all columns once
 _OVERHEAD = 100  # time that a batch spends on a sample beside its columns, in units of one column
 _NEAR = 0.35  # gap from which on all samples can be asked about with the same weights, on a DAG

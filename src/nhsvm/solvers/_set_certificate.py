@@ -21,6 +21,7 @@ AT_A_TIME = 16  # samples on a large graph that are asked about together, and of
 _SCORES = 2**18  # scores (samples × nodes) in one chunk of a certificate
 _HOPE = 0.35  # of the gap that is seen: the next certificate waits for no less, whatever bounds are too large by
 READY = 0.7  # of the tolerance: gap that has to be left at most, whatever bounds are, to try a relaxation
+_AGAIN = 0.8  # of the gap that was left when it was in vain: before that it is not tried again
 _RELAXED = 640  # samples that take a step of it
 _RENEWED = 40, 60  # sweeps of a certificate from what is remembered; and more, which gain less
 
@@ -40,8 +41,8 @@ class SetCertificate(Ascent):
         Finds points of a relaxation whose bounds are those that sweeps can reach.
     thorough : bool
         The oracle itself is asked, from now on.
-    tried : bool
-        The last certificate has made use of it.
+    tried, in_vain : bool, float
+        Whether the last certificate has made use of the relaxation; the gap that was left when that was in vain.
     bounds : Bounds
         Of the last certificate, for the weights that the dual variables make.
     """
@@ -53,7 +54,7 @@ class SetCertificate(Ascent):
     effort: int
     thorough: bool
     bounds: Bounds
-    tried = False
+    tried, in_vain = False, np.inf
     search: LeafSearch | None = None
     renewal: Callable[[int], SetOracle] | None
     relaxation: SetOracle | None
@@ -71,26 +72,23 @@ class SetCertificate(Ascent):
         self.rebuild()
         exact, stored = self.norms
         lower = dual(penalty(exact, alpha), self.mass())
-        quick, last = self._stages()
-        self.bounds, wrong = self._bounds(penalty(stored, alpha), lower, quick)
+        stages = self._stages()
+        self.bounds, wrong = self._bounds(penalty(stored, alpha), lower, stages)
         found = self.bounds.proved
         self.tried = self.relaxation is not None and self._is_loose()
         if self.relaxation is not None and self.tried:
-            found, wrong = self._relaxed(self.relaxation, found, wrong, quick)
-        if not self.apart and not self.bounds.settled:
-            self.bounds.tighten(last)
-            found = self.bounds.proved
+            found, wrong = self._relaxed(self.relaxation, found, wrong, stages)
         errors = wrong.sum() if self.search is None else self.search.errors(self.weights, self.team)
         return found, round(float(errors))
 
-    def _stages(self) -> tuple[list[Stage], list[Stage]]:
-        """Whom a certificate asks, and whom in the end: sweeps bound nearly as well as all oracles but the last."""
+    def _stages(self) -> list[Stage]:
+        """Whom a certificate asks: sweeps bound nearly as well as all oracles but the last, which takes long."""
         first, *others = self.oracles[max(self.effort, self.search is not None) :]  # few leaves alone bound badly
         last = [Stage(oracle, doubted=True) for oracle in others[-1:]]
         if self.renewal is None:
-            return [Stage(first, whole=True), *map(Stage, others[:-1])], last
+            return [Stage(first, whole=True), *map(Stage, others[:-1]), *last]
         sweeps = [Stage(self.renewal(_RENEWED[0]), whole=True), Stage(self.renewal(_RENEWED[1]), modest=True)]
-        return [Stage(first, whole=True, anyway=True), *sweeps], last
+        return [Stage(first, whole=True, anyway=True), *sweeps, *last]
 
     def _bounds(self, penalty_value: float, dual_value: float, stages: list[Stage]) -> tuple[Bounds, np.ndarray]:
         """Bounds of the slacks of the weights as they are, and which sets found without the loss are wrong ones."""
@@ -116,8 +114,9 @@ class SetCertificate(Ascent):
         return bounds, wrong
 
     def _is_loose(self) -> bool:
-        """Whether bounds are what is left to do, and a relaxation may make them close."""
-        return self.bounds.at_least.gap <= READY * self.options.tol and not self.bounds.settled
+        """Whether bounds are what is left to do, and a relaxation may make them close: near by it was in vain."""
+        most = min(READY * self.options.tol, _AGAIN * self.in_vain)
+        return self.bounds.at_least.gap <= most and not self.bounds.settled
 
     def _relaxed(
         self, relaxation: SetOracle, found: Certificate, wrong: np.ndarray, stages: list[Stage]
@@ -140,6 +139,7 @@ class SetCertificate(Ascent):
         relaxed.rebuild()
         stored = relaxed.norms.stored
         bounds, other = self._bounds(penalty(stored, self.problem.columns.alpha), found.dual, stages)
+        self.in_vain = self.bounds.at_least.gap if bounds.proved.gap > self.options.tol else np.inf
         self.apart = bounds.proved.gap < found.gap
         if not self.apart:
             self.rebuild()
