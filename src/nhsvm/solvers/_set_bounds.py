@@ -86,7 +86,9 @@ class Bounds:
         return self.at_least.gap > self.tol or self.proved.gap <= self.tol
 
     def tighten(self, stages: Iterable[Stage]) -> None:
-        """Ask, stage by stage, until the gap is settled."""
+        """Ask, stage by stage, until the gap is settled; it may be already."""
+        if self.seen < np.inf and self.settled:
+            return
         for stage in stages:
             if stage.modest and self.certificate(self.most - _REACH * (self.most - self.least)).gap > self.tol:
                 continue

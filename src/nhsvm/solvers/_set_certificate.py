@@ -72,23 +72,36 @@ class SetCertificate(Ascent):
         self.rebuild()
         exact, stored = self.norms
         lower = dual(penalty(exact, alpha), self.mass())
-        stages = self._stages()
-        self.bounds, wrong = self._bounds(penalty(stored, alpha), lower, stages)
-        found = self.bounds.proved
+        quick, last = self._stages()
+        self.bounds, wrong = self._bounds(penalty(stored, alpha), lower, quick)
         self.tried = self.relaxation is not None and self._is_loose()
-        if self.relaxation is not None and self.tried:
-            found, wrong = self._relaxed(self.relaxation, found, wrong, stages)
-        errors = wrong.sum() if self.search is None else self.search.errors(self.weights, self.team)
-        return found, round(float(errors))
+        if self.relaxation is None or not self.tried:
+            self.bounds.tighten(last)
+            return self.bounds.proved, self._errors(wrong)
+        run = self.relaxed_run(self.relaxation)
+        relaxed, other = self._relaxed(run, quick)
+        if relaxed.gap > self.options.tol:  # see what can be proved of the weights as they were
+            self.rebuild()
+            self.bounds.tighten(last)
+            if self.bounds.proved.gap <= relaxed.gap:
+                return self.bounds.proved, self._errors(wrong)
+            run.rebuild()
+        self.apart, self.norms = True, Norms(exact, run.norms.stored)
+        return relaxed, self._errors(other)
 
-    def _stages(self) -> list[Stage]:
-        """Whom a certificate asks: sweeps bound nearly as well as all oracles but the last, which takes long."""
+    def _errors(self, wrong: np.ndarray) -> int:
+        """How many label sets are wrong; ``wrong`` says which, if each was looked at."""
+        errors = float(wrong.sum()) if self.search is None else self.search.errors(self.weights, self.team)
+        return round(errors)
+
+    def _stages(self) -> tuple[list[Stage], list[Stage]]:
+        """Whom a certificate asks, and whom in the end: sweeps bound nearly as well as all oracles but the last."""
         first, *others = self.oracles[max(self.effort, self.search is not None) :]  # few leaves alone bound badly
         last = [Stage(oracle, doubted=True) for oracle in others[-1:]]
         if self.renewal is None:
-            return [Stage(first, whole=True), *map(Stage, others[:-1]), *last]
+            return [Stage(first, whole=True), *map(Stage, others[:-1])], last
         sweeps = [Stage(self.renewal(_RENEWED[0]), whole=True), Stage(self.renewal(_RENEWED[1]), modest=True)]
-        return [Stage(first, whole=True, anyway=True), *sweeps, *last]
+        return [Stage(first, whole=True, anyway=True), *sweeps], last
 
     def _bounds(self, penalty_value: float, dual_value: float, stages: list[Stage]) -> tuple[Bounds, np.ndarray]:
         """Bounds of the slacks of the weights as they are, and which sets found without the loss are wrong ones."""
@@ -118,34 +131,26 @@ class SetCertificate(Ascent):
         most = min(READY * self.options.tol, _AGAIN * self.in_vain)
         return self.bounds.at_least.gap <= most and not self.bounds.settled
 
-    def _relaxed(
-        self, relaxation: SetOracle, found: Certificate, wrong: np.ndarray, stages: list[Stage]
-    ) -> tuple[Certificate, np.ndarray]:
-        """Other weights near by, for which bounds are closer, if that leads to a smaller gap; else as before.
+    def _relaxed(self, run: SetCertificate, stages: list[Stage]) -> tuple[Certificate, np.ndarray]:
+        """Go on to other weights near by, for which bounds are closer; their gap, and which sets are wrong.
 
         Bounds are those of the linear relaxation, whose objective has its smallest value elsewhere. Steps of its own
         dual method go there, from the marginals that the dual variables are; some samples are enough, since it is by
         what all of them share that bounds are too large. These weights are as good as any: the lower bound that they
         are compared with is that of the exact problem.
         """
-        exact, relaxed = self.norms.exact, self.relaxed_run(relaxation)
-        tolerance = 0.1 * (found.primal - found.dual) / float(self.costs.sum())
-        order = relaxed.rng.permutation(np.flatnonzero(self.costs > 0))[:_RELAXED]
+        before = self.bounds.proved
+        tolerance = 0.1 * (before.primal - before.dual) / float(self.costs.sum())
+        order = run.rng.permutation(np.flatnonzero(self.costs > 0))[:_RELAXED]
         for lo in range(0, len(order), AT_A_TIME):
             samples = order[lo : lo + AT_A_TIME]
-            points, batch = relaxed.propose(samples, tolerance), self.weights.batch(samples)
-            updates, _ = relaxed.improve(samples, points, batch.gram, tolerance)
+            points, batch = run.propose(samples, tolerance), self.weights.batch(samples)
+            updates, _ = run.improve(samples, points, batch.gram, tolerance)
             batch.apply(updates, self.team)
-        relaxed.rebuild()
-        stored = relaxed.norms.stored
-        bounds, other = self._bounds(penalty(stored, self.problem.columns.alpha), found.dual, stages)
+        run.rebuild()
+        bounds, wrong = self._bounds(penalty(run.norms.stored, self.problem.columns.alpha), before.dual, stages)
         self.in_vain = self.bounds.at_least.gap if bounds.proved.gap > self.options.tol else np.inf
-        self.apart = bounds.proved.gap < found.gap
-        if not self.apart:
-            self.rebuild()
-            return found, wrong
-        self.norms = Norms(exact, stored)
-        return bounds.proved, other
+        return bounds.proved, wrong
 
     def told(self) -> tuple[float, bool]:
         # bounds do not become better with the weights: the gap that is seen has to make up for what they are too large
