@@ -231,7 +231,9 @@ def in_rows(monkeypatch):
 
 def test_rows_are_made_anew_at_the_same_time_for_any_number_of_threads(in_rows, monkeypatch):
     """Which rooms are used again depends on whose they are; when rows are made anew must not."""
-    case = make_case(0, n=300, n_nodes=200, d=60, C=5.0).with_(memory=ENOUGH)
+    case = make_case(0, n=600, n_nodes=400, d=200, C=5.0)
+    rare = np.random.default_rng(0).random((600, 200)) < np.geomspace(0.02, 1.0, 200)  # rows of all lengths
+    case = case.with_(X=prepare(sp.csr_array(case.problem.X.toarray() * rare)), memory=ENOUGH)
     monkeypatch.setattr(_hybrid, "_SMALL", ENOUGH)
     used = []
     certify = PlanesAscent.certify

@@ -272,7 +272,7 @@ class HybridBatch(SparseBatch):
                 enough[p] = apply_kernel(
                     p, team.size, features, starts[:-1], starts[1:], order, value,
                     *ptr, updates.columns, coefficients,
-                    rows.start, rows.size, rows.room, rows.index, rows.value, rows.full, *rows.parts,
+                    rows.start, rows.size, rows.room, rows.index, rows.value, rows.full, *rows.parts[:4],
                 )  # fmt: skip
 
         team.split(team.size, work)

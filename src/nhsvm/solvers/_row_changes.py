@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from nhsvm._jit import inlined, kernel, prefetch
 
 
@@ -86,14 +88,19 @@ def _move(f, n, need, p, start, room, index, value, top, end, holes, n_holes):
 @kernel
 def apply_kernel(
     p, step, features, begin, end_of, order, factor, ptr, ptr_end, columns, coefficients,
-    start, size, room, index, value, full, top, end, holes, n_holes, place, base,
+    start, size, room, index, value, full, top, end, holes, n_holes,
 ):  # fmt: skip
     """Thread p of ``step`` changes every ``step``-th of the features that a batch touches; False if room has run out.
 
     The samples that hold the k-th feature are ``order[begin[k]:end_of[k]]``, with values ``factor``; sample t adds
     ``coefficients`` to ``columns``, from ``ptr[t]`` to ``ptr_end[t]``.
+
+    Changes of a short row are summed first and its entries looked through once: most rows are much longer than what a
+    batch changes of them, and a mark that says so stays near.
     """
-    mine = place[p]
+    n_columns = full.shape[1]
+    marked, sums = np.zeros(n_columns, np.bool_), np.zeros(n_columns, value.dtype)
+    some = np.empty(n_columns, np.int32)
     for k in range(p, features.shape[0], step):
         f = features[k]
         if k + step < features.shape[0] and size[features[k + step]] > 0:
@@ -101,39 +108,45 @@ def apply_kernel(
             for j in range(0, min(size[features[k + step]], 128), 32):
                 prefetch(index, ahead + j)
                 prefetch(value, ahead + j)
-        if size[f] >= 0:
-            total = 0
+        if size[f] < 0:
+            row = full[start[f]]
             for e in range(begin[k], end_of[k]):
-                total += ptr_end[order[e]] - ptr[order[e]]
-            if total == 0:
-                continue
-        n = size[f]
-        zero = base[p]
-        if n >= 0:
-            for j in range(n):
-                mine[index[start[f] + j]] = zero + j
+                v = factor[e]
+                for i in range(ptr[order[e]], ptr_end[order[e]]):
+                    row[columns[i]] += v * coefficients[i]
+            continue
+        m = 0
         for e in range(begin[k], end_of[k]):
             v = factor[e]
             for i in range(ptr[order[e]], ptr_end[order[e]]):
                 c = columns[i]
-                change = v * coefficients[i]
-                if size[f] < 0:
-                    full[start[f], c] += change
-                    continue
-                at = mine[c] - zero
-                if at >= 0:
-                    value[start[f] + at] += change
-                    continue
-                if n == room[f] and not _move(f, n, n + 1, p, start, room, index, value, top, end, holes, n_holes):
-                    size[f] = n
-                    return False
+                sums[c] += v * coefficients[i]
+                if not marked[c]:
+                    marked[c] = True
+                    some[m] = c
+                    m += 1
+        left, first, n = m, start[f], size[f]
+        for j in range(n if m > 0 else 0):
+            c = index[first + j]
+            if marked[c]:
+                value[first + j] += sums[c]
+                marked[c] = False
+                left -= 1
+                if left == 0:
+                    break
+        if n + left > room[f] and not _move(
+            f, n, n + left, p, start, room, index, value, top, end, holes, n_holes
+        ):  # fmt: skip
+            return False
+        for e in range(m):
+            c = some[e]
+            if marked[c]:
                 index[start[f] + n] = c
-                value[start[f] + n] = change
-                mine[c] = zero + n
+                value[start[f] + n] = sums[c]
+                marked[c] = False
                 n += 1
-        if size[f] >= 0:
-            size[f] = n
-            base[p] = zero + n
+            sums[c] = 0.0
+        size[f] = n
     return True
 
 
