@@ -130,6 +130,35 @@ def test_a_team_shares_the_whole_range(size, n):
     assert (done == 1).all()
 
 
+@pytest.mark.parametrize("size", [1, 2, 4])
+@pytest.mark.parametrize("n", [0, 1, 2, 3, 10, 101])
+def test_a_team_takes_every_item_once(size, n):
+    done = np.zeros(n, int)
+
+    def work(k):
+        time.sleep(0.001 * (k % 3))
+        done[k] += 1
+
+    with Team(size) as team:
+        team.each(n, work)
+    assert (done == 1).all()
+
+
+@pytest.mark.parametrize("size", [1, 2])
+def test_after_an_error_no_further_item_is_begun(size):
+    begun = []
+
+    def work(k):
+        begun.append(k)
+        time.sleep(0.05)
+        if k == 1:
+            raise ZeroDivisionError
+
+    with Team(size) as team, pytest.raises(ZeroDivisionError):
+        team.each(50, work)
+    assert len(begun) < 10
+
+
 def test_errors_of_any_member_come_out():
     def work(lo, hi):
         if lo > 0:

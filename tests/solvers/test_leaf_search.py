@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from nhsvm.objective import dual, penalty
 from nhsvm.oracles import DagMultilabel
 from nhsvm.oracles.brute_force import BruteForce
 from nhsvm.solvers import Dual, _leaf_search, _memory, _multilabel
@@ -82,14 +83,76 @@ def test_true_sets_take_the_place_of_worse_ones(monkeypatch):
         ascent = begun(problem, 2, team)
         few = ascent.search.few
 
-        def worst(rewards, useful, use_of):
+        def worst(rewards, useful):
             put, value, bound = few.found(rewards, few.useful(rewards))
             return put, value - 100.0, bound
 
         monkeypatch.setattr(ascent.search, "oracles", (type("Worst", (), {"found": staticmethod(worst)}),))
-        layout, slack = ascent.search.shelves(samples, 0, ascent.weights, ascent.state, team)
+        making, slack = ascent.search.shelves(samples, 0, ascent.weights, ascent.state)
+        team.each(len(making.parts), making.work)
+        layout = making.joined()
     assert (slack == 0.0).all()
     assert layout.own.sum() == len(problem.truth.indices)  # every true leaf may move
+
+
+@both
+@pytest.mark.parametrize("sparse", [True, False])
+def test_steps_know_what_the_batch_before_has_changed(allow_empty, sparse, monkeypatch):
+    """Label sets are found before the steps of the batch before, yet gains add up to the dual to the last digits."""
+    monkeypatch.setattr(_multilabel.SetAscent, "largest_batch", 16)
+    problem, _, _ = make(DAG, allow_empty=allow_empty, sparse=sparse, C=1.0, n=100)
+    with Team(2) as team:
+        ascent = begun(problem, 3, team)
+        told = ascent.certificate.dual
+        ascent.rebuild()
+    exact = dual(penalty(ascent.norms.exact, problem.columns.alpha), ascent.mass())
+    assert told == pytest.approx(exact, rel=1e-9)
+
+
+def test_near_the_optimum_samples_without_a_gap_are_left_out_but_not_twice(monkeypatch):
+    problem, _, _ = make(DAG, C=1.0, n=100)
+    with Team(1) as team:
+        ascent = begun(problem, 2, team)
+        monkeypatch.setattr(_multilabel, "_SETTLED", 0.0)
+        every = np.flatnonzero(problem.costs > 0)
+        assert np.array_equal(ascent.visited()[0], every)  # far away
+        monkeypatch.setattr(_multilabel, "_SETTLED", 1.0)
+        ascent.last_gap[:], ascent.last_slack[:] = 1.0, 2.0
+        ascent.last_gap[[3, 5, 8]] = 0.0
+        monkeypatch.setattr(_multilabel, "_REST", 1e-9)
+        visited, slack = ascent.visited()
+        assert np.setdiff1d(every, visited).tolist() == [3, 5, 8]
+        assert slack == 6.0
+        assert np.array_equal(ascent.visited()[0], every)
+        ascent.batch_pass()
+        left_out = np.flatnonzero(ascent.left_out)
+        before = [ascent.state.levels[i] for i in left_out]
+        ascent.batch_pass()  # those are visited now, others may be left out
+        assert not ascent.left_out[left_out].any()
+        assert all(ascent.state.levels[i] is not level for i, level in zip(left_out, before, strict=True))
+
+
+@both
+def test_leaves_that_rise_are_those_that_a_cell_gains_by(allow_empty):
+    problem, _, _ = make(DAG, allow_empty=allow_empty, C=1.0)
+    samples = np.arange(20)
+    with Team(1) as team:
+        ascent = begun(problem, 2, team)
+    rewards = np.empty((20, problem.columns.n_columns))
+    ascent.weights.scores(samples, rewards)
+    problem.add_loss(samples, rewards)
+    state, paths = ascent.state, problem.columns.paths
+    every = np.tile(np.arange(problem.columns.n_leaves, dtype=np.int32), 20)
+    indptr, rising = state.rising(samples, rewards, (np.arange(21) * problem.columns.n_leaves, every))
+    for i in samples:
+        expected = set(state.leaves[i].tolist())
+        for cell in np.split(state.leaves[i], np.cumsum(state.sizes[i])[:-1]):
+            held = np.zeros(problem.columns.n_columns, bool)
+            for leaf in cell:
+                held[paths.row(leaf)] = True
+            rises = [rewards[i][paths.row(k)][~held[paths.row(k)]].sum() for k in range(problem.columns.n_leaves)]
+            expected |= set(np.flatnonzero(np.array(rises) > 0.0).tolist())
+        assert rising[indptr[i] : indptr[i + 1]].tolist() == sorted(expected)
 
 
 def test_errors_are_counted(monkeypatch):

@@ -219,9 +219,9 @@ def candidates_kernel(
 
 @kernel
 def narrowed_kernel(indptr, leaves, use_of, limit, put_ptr, put):
-    """Of every list the ``limit`` leaves that could be of most use, and those of ``put``, which are some of them."""
+    """Of every list the ``limit`` leaves that could be of most use, and those of ``put``; all lists are ascending."""
     n = indptr.shape[0] - 1
-    new_ptr, new = np.zeros(n + 1, np.int64), np.empty(leaves.shape[0], np.int32)
+    new_ptr, new = np.zeros(n + 1, np.int64), np.empty(leaves.shape[0] + put.shape[0], np.int32)
     some, bounds, size = np.empty(leaves.shape[0], np.int32), np.empty(leaves.shape[0]), 0
     for t in range(n):
         lo, hi = indptr[t], indptr[t + 1]

@@ -9,7 +9,6 @@ import numpy.typing as npt
 
 from nhsvm._jit import kernel
 from nhsvm.hierarchy.graph import FloatArray, PtrArray
-from nhsvm.oracles._candidates import narrowed_kernel
 from nhsvm.oracles._dag_batch import left_open
 from nhsvm.oracles._dag_few import DagFew, Lists
 from nhsvm.oracles._dag_looks import Core, Looks
@@ -18,7 +17,7 @@ from nhsvm.oracles._dag_sweeps import RISE
 from nhsvm.oracles._dag_work import ON, RUNNING, SETTLED, make_work
 
 _SIZE, _ENTRIES = 16, 2**17  # samples that are looked at together, at most; nodes and edges of them, about
-_MOST_USE = 256  # leaves of a core that need not bound anything
+_NONE = 1e300  # a bound that says nothing; kernels must not meet infinity
 Rooms = dict[tuple[int, int, int], list[Looks]]  # that no thread uses now, by nodes, edges and samples
 
 
@@ -51,20 +50,20 @@ class DagCores:
         self.few.write(indptr, leaves, chosen)
 
     def found(
-        self, rewards: npt.NDArray[Any], useful: Lists, use_of: FloatArray | None = None
+        self, rewards: npt.NDArray[Any], useful: Lists, first: Lists | None = None
     ) -> tuple[Lists, FloatArray, FloatArray]:
         """As :meth:`nhsvm.oracles._dag_few.DagFew.found`.
 
-        With ``use_of``, see :meth:`nhsvm.oracles._dag_few.DagFew.ranked`, cores have no more than the leaves of most
-        use and those that single leaves have put in; bounds are then not to be had.
+        The search begins with sets of single leaves, of those in ``first`` if given: where thousands could be of use,
+        to look at all of them one by one takes as long as the search itself, which is needed all the same.
         """
-        sets, value, bound = self.few.found(rewards, useful)
+        sets, value, bound = self.few.found(rewards, useful if first is None else first)
+        if first is not None:
+            bound[:] = _NONE  # that of some leaves says nothing
         some = np.flatnonzero(bound > value + self.precision * np.abs(value))
         if not len(some):
             return sets, value, bound
         below = self.few.below
-        if use_of is not None:
-            useful = narrowed_kernel(*useful, use_of, _MOST_USE, *sets)
         node_ptr, nodes, edges = _nodes_kernel(
             some, *useful, below.paths_ptr, below.paths, below.above_ptr, self.few.n_nodes
         )
@@ -102,8 +101,6 @@ class DagCores:
             for t, leaves in zip(some[which].tolist(), np.split(mine, np.cumsum(n_put)[:-1]), strict=True):
                 lists[t] = leaves
             spare.append(looks)
-        if use_of is not None:
-            bound[some] = np.inf
         indptr: PtrArray = np.concatenate([[0], np.cumsum([len(leaves) for leaves in lists])]).astype(np.int64)
         return (indptr, np.concatenate(lists)), value, bound
 

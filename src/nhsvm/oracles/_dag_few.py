@@ -10,7 +10,7 @@ import numpy.typing as npt
 from nhsvm._jit import inlined, kernel
 from nhsvm.hierarchy.graph import FloatArray, IntArray, PtrArray, Ragged
 from nhsvm.oracles._arrays import check_finite
-from nhsvm.oracles._candidates import candidates_kernel, make_below
+from nhsvm.oracles._candidates import candidates_kernel, make_below, narrowed_kernel
 from nhsvm.oracles._dag_looks import Core
 from nhsvm.oracles._dag_plan import Links
 from nhsvm.oracles._dag_work import ON
@@ -54,6 +54,11 @@ class DagFew:
         indptr, leaves, use_of = candidates_kernel(rewards, limit, self.allow_empty, *self.below)
         return (indptr, leaves), use_of
 
+    def narrowed(self, useful: Lists, use_of: FloatArray, limit: int, more: Lists) -> Lists:
+        """Of leaves that could be of use, the ``limit`` of most use, and all in ``more``."""
+        indptr, leaves = narrowed_kernel(*useful, use_of, limit, *more)
+        return indptr, leaves
+
     def solve(self, rewards: FloatArray, chosen: npt.NDArray[np.uint8], value: FloatArray, bound: FloatArray) -> None:
         """As :meth:`nhsvm.oracles.DagMultilabel.solve`."""
         check_finite(rewards, np.abs(rewards).sum(axis=1))
@@ -61,12 +66,11 @@ class DagFew:
         self.write(indptr, leaves, chosen)
 
     def found(
-        self, rewards: npt.NDArray[Any], useful: Lists, use_of: FloatArray | None = None
+        self, rewards: npt.NDArray[Any], useful: Lists, first: Lists | None = None
     ) -> tuple[Lists, FloatArray, FloatArray]:
         """Sets of leaves for every row of rewards, their values and bounds, where the leaves of use are known.
 
-        Bounds hold if these are all of them. Others may do with those of most use, by ``use_of``; this one looks at
-        all.
+        Bounds hold if these are all of them. Others may begin with ``first``, some of them; this one looks at all.
         """
         b = self.below
         value, bound = np.empty((2, len(rewards)))

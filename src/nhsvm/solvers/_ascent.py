@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from time import perf_counter
 from typing import Any, NamedTuple, Protocol
@@ -142,15 +142,26 @@ class Ascent(ABC):
                 break
 
     def batch_pass(self) -> None:
-        """Every sample once; leaves an estimate in ``certificate``."""
+        """Samples once each; leaves an estimate in ``certificate``."""
         total = max(float(self.costs.sum()), np.finfo(np.float64).tiny)
         primal_value, dual_value = self.certificate
         aim = max(0.2 * self.options.tol * primal_value, 0.1 * (primal_value - dual_value))
         tolerance = aim / total  # a violation that matters, per unit of cost
-        slack, wrong = 0.0, 0.0
-        order = self.rng.permutation(np.flatnonzero(self.costs > 0))
+        visited, slack = self.visited()
+        order, wrong = self.rng.permutation(visited), 0.0
         size = self.batch_size()
         batches = [order[lo : lo + size] for lo in range(0, len(order), size)]
+        for samples, found, gain in self.visits(batches, tolerance):
+            more, errors = self.met(samples, found)
+            slack, wrong, dual_value = slack + more, wrong + errors, dual_value + gain
+        self.estimate(dual_value, slack, wrong)
+
+    def visited(self) -> tuple[np.ndarray, float]:
+        """The samples that a batch pass visits, and Σ C_i ξ_i of the others as they were last met."""
+        return np.flatnonzero(self.costs > 0), 0.0
+
+    def visits(self, batches: list[np.ndarray], tolerance: float) -> Iterator[tuple[np.ndarray, Any, float]]:
+        """Batch by batch: the samples, what was found of them before their steps, and the gain of the dual by these."""
         ready: Callable[[], Any] | None = None
         for k, samples in enumerate(batches):
             found = self.propose(samples, tolerance)
@@ -158,12 +169,14 @@ class Ascent(ABC):
             if k + 1 < len(batches):  # another thread prepares the next while this one takes the steps
                 ready = self.team.ahead(partial(self.weights.batch, batches[k + 1]))
             updates, gain = self.improve(samples, found, batch.gram, tolerance)
-            batch.apply(updates, self.team)
-            if self.weights.overfull:
-                self.rebuild()
-            more, errors = self.met(samples, found)
-            slack, wrong, dual_value = slack + more, wrong + errors, dual_value + gain
-        self.estimate(dual_value, slack, wrong)
+            self.apply(batch, updates)
+            yield samples, found, gain
+
+    def apply(self, batch: Any, updates: Updates) -> None:
+        """Change U as the steps of a batch say."""
+        batch.apply(updates, self.team)
+        if self.weights.overfull:
+            self.rebuild()
 
     def estimate(self, dual_value: float, slack: float, wrong: float) -> None:
         """Note what a pass has met."""

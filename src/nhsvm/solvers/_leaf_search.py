@@ -15,7 +15,7 @@ from nhsvm.hierarchy.graph import FloatArray, PtrArray
 from nhsvm.oracles._arrays import check_finite
 from nhsvm.oracles._dag_cores import DagCores, Rooms
 from nhsvm.oracles._dag_few import DagFew, Lists
-from nhsvm.solvers._levels import Levels, Shelves
+from nhsvm.solvers._levels import Levels, Making
 from nhsvm.solvers._memory import Weights
 from nhsvm.solvers._set_problem import SetProblem
 from nhsvm.solvers._threads import Team
@@ -23,7 +23,7 @@ from nhsvm.solvers._threads import Team
 # budget and precision of searches with bounds, and whether they branch
 _EFFORTS = (5_000, 1e-3, False), (50_000, 1e-4, False), (700_000, 1e-6, True)
 _USEFUL = 64  # leaves that a sample may gain in a visit far away, where all leaves are worth a bit
-_COUNTED = 8  # of so many samples, one is asked whether its label set is right
+_COUNTED = 32  # of so many samples, one is asked whether its label set is right
 _AT_A_TIME = 16  # of these
 
 
@@ -47,10 +47,11 @@ class LeafSearch:
         rooms: Rooms = {}
         self.oracles: tuple[DagFew | DagCores, ...] = few, *(DagCores(few, *effort, rooms) for effort in _EFFORTS)
 
-    def shelves(
-        self, samples: PtrArray, effort: int, weights: Weights, state: Levels, team: Team
-    ) -> tuple[Shelves, FloatArray]:
-        """Samples with the label sets that one of the oracles finds, ready for steps; and their slacks."""
+    def shelves(self, samples: PtrArray, effort: int, weights: Weights, state: Levels) -> tuple[Making, FloatArray]:
+        """Samples with the label sets that one of the oracles finds, ready for steps; and their slacks.
+
+        Both are still to be filled in, by the work of the former.
+        """
         slack = np.empty(len(samples))
         limit = _USEFUL if effort == 0 else None
 
@@ -60,12 +61,15 @@ class LeafSearch:
             weights.scores(mine, rewards)
             self.problem.add_loss(mine, rewards)
             useful, use_of = self.few.ranked(rewards, limit)
-            put, value, _ = self.oracles[effort].found(rewards, useful, use_of)
+            rising = state.rising(mine, rewards, useful)
+            if effort > 0:
+                useful = self.few.narrowed(useful, use_of, _USEFUL, rising)
+            put, value, _ = self.oracles[effort].found(rewards, useful)
             slack[some] = value - self.problem.true_rewards(mine, rewards)
             put = self._or_truth(mine, put, slack[some])
-            return state.part(mine, rewards, useful, put)
+            return state.part(mine, rewards, rising, put)
 
-        return state.in_parts(len(samples), made, team), slack
+        return Making(len(samples), made), slack
 
     def _or_truth(self, samples: PtrArray, put: Lists, slack: FloatArray) -> Lists:
         """The true label sets, where worse ones were found."""
@@ -86,7 +90,9 @@ class LeafSearch:
         self.problem.add_loss(samples, rewards)
         check_finite(rewards, np.abs(rewards).sum(axis=1))
         true = self.problem.true_rewards(samples, rewards)
-        _, value, bound = self.oracles[effort].found(rewards, self.few.useful(rewards))
+        useful, use_of = self.few.ranked(rewards)
+        none = np.zeros(len(samples) + 1, np.int64), np.empty(0, np.int32)
+        _, value, bound = self.oracles[effort].found(rewards, useful, self.few.narrowed(useful, use_of, _USEFUL, none))
         return value - true, bound - true
 
     def errors(self, weights: Weights, team: Team) -> float:
@@ -109,3 +115,44 @@ class LeafSearch:
 
         team.split(len(parts), work)
         return float(wrong.mean()) * self.problem.n_samples if len(wrong) else 0.0
+
+
+class Ahead:
+    """A batch on the way to its steps, in parts that threads share: its lists, then its samples, some at a time.
+
+    Parameters
+    ----------
+    search : LeafSearch
+    samples, before : arrays
+        Of the batch, and of the one before it.
+    effort, weights, state : see :meth:`LeafSearch.shelves`
+
+    Attributes
+    ----------
+    n : int
+        Number of parts.
+    making, slack : see :meth:`LeafSearch.shelves`
+    batch : object
+        See :meth:`nhsvm.solvers._sparse.SparseWeights.batch`.
+    products : array
+        Inner products of its samples with those of the batch before.
+    """
+
+    batch: Any
+    products: npt.NDArray[Any]
+
+    def __init__(
+        self, search: LeafSearch, samples: PtrArray, before: PtrArray, effort: int, weights: Weights, state: Levels
+    ) -> None:
+        self.weights, self.samples, self.before = weights, samples, before
+        self.making, self.slack = search.shelves(samples, effort, weights, state)
+        self.n = 1 + len(self.making.parts)
+
+    def work(self, k: int) -> None:
+        """One of the parts."""
+        if k > 0:
+            self.making.work(k - 1)
+            return
+        self.batch = self.weights.batch(self.samples)
+        both, n = np.concatenate([self.before, self.samples]), len(self.before)
+        self.products = self.weights.batch(both).gram[n:, :n]

@@ -33,19 +33,52 @@ def _listed(item, mark, found, n):
 
 
 @kernel
+def rising_kernel(n_cells, sizes, leaves, rewards, useful_ptr, useful, paths_ptr, paths):
+    """Leaves in use, and those of ``useful`` that one of the cells would gain by; ascending lists, a sample each."""
+    n, n_leaves = n_cells.shape[0], paths_ptr.shape[0] - 1
+    held, active = np.zeros(rewards.shape[1], np.bool_), np.zeros(n_leaves, np.uint8)
+    indptr, found = np.zeros(n + 1, np.int64), np.empty(useful.shape[0] + leaves.shape[0], np.int32)
+    cell, at, size = 0, 0, 0
+    for t in range(n):
+        r, begin = rewards[t], size
+        for _ in range(n_cells[t]):
+            for e in range(at, at + sizes[cell]):
+                size = _listed(leaves[e], active, found, size)
+                for q in range(paths_ptr[leaves[e]], paths_ptr[leaves[e] + 1]):
+                    held[paths[q]] = True
+            for e in range(useful_ptr[t], useful_ptr[t + 1]):
+                leaf, rise = useful[e], 0.0
+                if active[leaf] == 0:
+                    for q in range(paths_ptr[leaf], paths_ptr[leaf + 1]):
+                        rise += 0.0 if held[paths[q]] else r[paths[q]]
+                if rise > 0.0:
+                    size = _listed(leaf, active, found, size)
+            for e in range(at, at + sizes[cell]):
+                for q in range(paths_ptr[leaves[e]], paths_ptr[leaves[e] + 1]):
+                    held[paths[q]] = False
+            at += sizes[cell]
+            cell += 1
+        for e in range(begin, size):
+            active[found[e]] = 0
+        found[begin:size].sort()
+        indptr[t + 1] = size
+    return indptr, found[:size].copy()
+
+
+@kernel
 def layout_kernel(
-    samples, n_cells, sizes, mass, leaves, levels, rewards, points, put_ptr, put, useful_ptr, useful, truth_ptr, truth,
+    samples, n_cells, sizes, mass, leaves, levels, rewards, points, put_ptr, put, rising_ptr, rising, truth_ptr, truth,
     above_ptr, above, paths_ptr, paths, leaf_of,
 ):  # fmt: skip
     """See :meth:`Levels.layout`; gives the arrays of a :class:`Shelves`.
 
-    ``useful`` has the leaves of every sample that a cell may gain by, ``put`` those of the set that was found. Where
+    ``rising`` has the leaves of every sample that a cell would gain by, ``put`` those of the set that was found. Where
     ``points`` were found, cells are whole, and have no leaves that may move.
     """
     whole = points.shape[0] > 0
     n_columns, n_leaves = leaf_of.shape[0], paths_ptr.shape[0] - 1
     n = samples.shape[0]
-    z_at, true = np.zeros(n_columns), np.zeros(n_columns, np.uint8)
+    true = np.zeros(n_columns, np.uint8)
     active, mark = np.zeros(n_leaves, np.uint8), np.zeros(n_columns, np.uint8)
     slot, fill = np.empty(n_columns, np.int32), np.empty(n_columns + 1, np.int32)
     some, nodes = np.empty(n_leaves, np.int32), np.empty(n_columns, np.int32)
@@ -63,27 +96,15 @@ def layout_kernel(
         r = rewards[t]
         for e in range(truth_ptr[samples[t]], truth_ptr[samples[t] + 1]):
             true[truth[e]] = 1
-        # leaves that are in a cell, or that a cell would gain by, or that the oracle has chosen
         first_cell, first = cell, at
         n_some = 0
         for _ in range(n_cells[t]):
             for e in range(at, at + sizes[cell]):
                 n_some = _listed(leaves[e], active, some, n_some)
-                for q in range(paths_ptr[leaves[e]], paths_ptr[leaves[e] + 1]):
-                    z_at[paths[q]] = 1.0
-            for e in range(useful_ptr[t], useful_ptr[t + 1]):
-                leaf = useful[e]
-                if active[leaf] == 0:
-                    rise = 0.0
-                    for q in range(paths_ptr[leaf], paths_ptr[leaf + 1]):
-                        rise += r[paths[q]] if z_at[paths[q]] == 0.0 else 0.0
-                    if rise > 0.0:
-                        n_some = _listed(leaf, active, some, n_some)
-            for e in range(at, at + sizes[cell]):
-                for q in range(paths_ptr[leaves[e]], paths_ptr[leaves[e] + 1]):
-                    z_at[paths[q]] = 0.0
             at += sizes[cell]
             cell += 1
+        for e in range(rising_ptr[t], rising_ptr[t + 1]):
+            n_some = _listed(rising[e], active, some, n_some)
         for e in range(put_ptr[t], put_ptr[t + 1]):
             n_some = _listed(put[e], active, some, n_some)
         for leaf in range(n_leaves if whole else 0):  # every column is one

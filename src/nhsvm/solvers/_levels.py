@@ -28,7 +28,7 @@ from nhsvm._jit import kernel
 from nhsvm.columns import Columns
 from nhsvm.hierarchy.graph import FloatArray, IntArray, PtrArray, Ragged
 from nhsvm.oracles._dag_few import DagFew, Lists
-from nhsvm.solvers._level_layout import layout_kernel
+from nhsvm.solvers._level_layout import layout_kernel, rising_kernel
 from nhsvm.solvers._level_step import ALL, level_batch_kernel
 from nhsvm.solvers._steps import Steps, pointers
 from nhsvm.solvers._threads import Team
@@ -64,6 +64,29 @@ class Shelves(NamedTuple):
     own: npt.NDArray[np.uint8]  # a true label
     gradient: FloatArray
     held: FloatArray  # Σ_k of z
+
+
+class Making:
+    """The layout of n samples in the making, ``CHUNK`` at a time, by any threads in any order.
+
+    Parameters
+    ----------
+    n : int
+    made : callable
+        ``made(slice)`` is :meth:`Levels.part` of some of them.
+    """
+
+    def __init__(self, n: int, made: Callable[[slice], list[npt.NDArray[Any]]]) -> None:
+        self.n, self.made = n, made
+        self.parts: list[Any] = [None] * -(-n // CHUNK)
+
+    def work(self, k: int) -> None:
+        """Make the k-th part."""
+        self.parts[k] = self.made(slice(k * CHUNK, min(self.n, (k + 1) * CHUNK)))
+
+    def joined(self) -> Shelves:
+        """All parts, which must have been made."""
+        return Shelves(*(np.concatenate(arrays) for arrays in zip(*self.parts, strict=True)))
 
 
 class Levels:
@@ -148,33 +171,36 @@ class Levels:
                 return self.part(samples[some], rewards[some], none, none, chosen[some])
             which, leaves = np.nonzero(chosen[some][:, leaf_columns])
             put = pointers(np.bincount(which, minlength=len(chosen[some]))), leaves.astype(np.int32)
-            return self.part(samples[some], rewards[some], self.few.useful(rewards[some]), put)
+            rising = self.rising(samples[some], rewards[some], self.few.useful(rewards[some]))
+            return self.part(samples[some], rewards[some], rising, put)
 
         return self.in_parts(len(samples), made, team)
 
     def in_parts(self, n: int, made: Callable[[slice], list[npt.NDArray[Any]]], team: Team) -> Shelves:
         """The layout of n samples, some of them at a time, as :meth:`part` gives it; on all threads."""
-        parts: list[Any] = [None] * -(-n // CHUNK)
+        making = Making(n, made)
+        team.each(len(making.parts), making.work)
+        return making.joined()
 
-        def work(lo: int, hi: int) -> None:
-            for k in range(lo, hi):
-                parts[k] = made(slice(k * CHUNK, min(n, (k + 1) * CHUNK)))
-
-        team.split(len(parts), work)
-        return Shelves(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
+    def rising(self, samples: PtrArray, rewards: npt.NDArray[Any], useful: Lists) -> Lists:
+        """Leaves in use by a few samples, and those of ``useful`` that one of their cells would gain by."""
+        kept = [np.concatenate([table[i] for i in samples]) for table in (self.sizes, self.leaves)]
+        n_cells = np.array([len(self.masses[i]) for i in samples], np.int32)
+        indptr, leaves = rising_kernel(n_cells, *kept, rewards, *useful, self.lattice.paths_ptr, self.lattice.paths)
+        return indptr, leaves
 
     def part(
-        self, samples: PtrArray, rewards: npt.NDArray[Any], useful: Lists, put: Lists,
+        self, samples: PtrArray, rewards: npt.NDArray[Any], rising: Lists, put: Lists,
         points: npt.NDArray[Any] | None = None,
     ) -> list[npt.NDArray[Any]]:  # fmt: skip
-        """The layout of a few samples: leaves that cells may gain by, leaves of the sets found, or points."""
+        """The layout of a few samples: leaves that cells would gain by, leaves of the sets found, or points."""
         kept = [
             np.concatenate([table[i] for i in samples]) for table in (self.sizes, self.masses, self.leaves, self.levels)
         ]
         n_cells = np.array([len(self.masses[i]) for i in samples], np.int32)
         points = np.empty((0, 0), np.uint8) if points is None else points
         *made, sizes = layout_kernel(
-            samples, n_cells, *kept, rewards, points, *put, *useful, *self.truth, *self.lattice
+            samples, n_cells, *kept, rewards, points, *put, *rising, *self.truth, *self.lattice
         )
         return [array[:size] for arrays, size in zip(made, sizes, strict=True) for array in arrays]
 

@@ -7,9 +7,10 @@ oracle come in between.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
+from itertools import zip_longest
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,14 +19,14 @@ import numpy.typing as npt
 from nhsvm.hierarchy.graph import FloatArray, Ragged
 from nhsvm.objective import Certificate
 from nhsvm.solvers._ascent import SWEEPS, Norms, Options
-from nhsvm.solvers._leaf_search import LeafSearch
+from nhsvm.solvers._leaf_search import Ahead, LeafSearch
 from nhsvm.solvers._level_step import SETTLE, USED
 from nhsvm.solvers._levels import Levels
 from nhsvm.solvers._marginals import Marginals
 from nhsvm.solvers._memory import Weights
 from nhsvm.solvers._set_certificate import READY, SetCertificate
 from nhsvm.solvers._set_problem import SetOracle, SetProblem
-from nhsvm.solvers._steps import Steps
+from nhsvm.solvers._steps import Steps, follow
 from nhsvm.solvers._threads import Team
 from nhsvm.solvers._updates import Updates
 
@@ -35,6 +36,8 @@ _OVERHEAD = 100  # time that a batch spends on a sample beside its columns, in u
 _NEAR = 0.35  # gap from which on all samples can be asked about with the same weights, on a DAG
 _NEARER = 0.05  # the same where nothing is remembered
 _FINDS = 0.2  # gap down to which putting in single leaves finds enough, where nothing is remembered
+_SETTLED = 0.12  # gap from which on samples may be left out of a pass, there too
+_REST = 0.1  # of the gap that samples had when they were last visited: what those left out had at most
 _CACHED = 50  # passes over the cells in use between two that ask the oracle, at most
 _UNTOLD = 4  # the same on a DAG, where steps do not tell what is left to gain; more lower the primal no further
 _FOCUS = 5  # passes over the samples with most of the gap, between two over all
@@ -89,6 +92,9 @@ class SetAscent(SetCertificate):
         if self.recalled is None and isinstance(made, Levels) and hasattr(oracle, "few"):
             self.search = LeafSearch(problem, made.few)
             self.oracles = self.search.oracles
+            # of every sample: C ξ and its part of the gap when it was last visited; not in the last pass
+            self.last_slack, self.last_gap = np.zeros((2, problem.n_samples))
+            self.left_out = np.zeros(problem.n_samples, bool)
         self.thorough = state is not None  # the oracle itself is asked, from now on
         self.certificate = Certificate(float(problem.costs @ problem.first_slacks()), 0.0)
 
@@ -104,6 +110,46 @@ class SetAscent(SetCertificate):
             self.search_pass()
         else:
             self.batch_pass()
+
+    def visited(self) -> tuple[np.ndarray, float]:
+        """Near the optimum of a large problem, not those that had next to no gap; but none is left out twice."""
+        every, _ = super().visited()
+        if self.search is None or self.certificate.gap > _SETTLED:
+            return every, 0.0
+        order = every[np.argsort(self.last_gap[every], kind="stable")]
+        gaps = np.cumsum(self.last_gap[order])
+        settled = order[gaps < _REST * gaps[-1]]
+        settled = settled[~self.left_out[settled]]
+        self.left_out[:] = False
+        self.left_out[settled] = True
+        return every[~self.left_out[every]], float(self.last_slack[settled].sum())
+
+    def visits(self, batches: list[np.ndarray], tolerance: float) -> Iterator[tuple[np.ndarray, Found, float]]:
+        """Where samples are looked at part by part, the next ones are while this thread takes the steps of a batch.
+
+        So label sets are those of weights a batch older, which matters in the first pass; gradients follow.
+        """
+        if self.search is None or not self.history or not batches:
+            yield from super().visits(batches, tolerance)
+            return
+        search, weights, state, team = self.search, self.weights, self.state, self.team
+        assert isinstance(state, Levels)
+        here, updates = Ahead(search, batches[0], batches[0][:0], self.effort, weights, state), None
+        team.each(here.n, here.work)
+        for samples, following in zip_longest(batches, batches[1:]):
+            found = Found(here.making.joined(), here.slack)
+            if updates is not None:
+                follow(found.layout, updates, here.products, weights.n_columns)
+            if following is None:
+                updates, gain = self.improve(samples, found, here.batch.gram, tolerance)
+                self.apply(here.batch, updates)
+            else:
+                ahead = Ahead(search, following, samples, self.effort, weights, state)
+                with team.meanwhile(ahead.n, ahead.work):
+                    updates, gain = self.improve(samples, found, here.batch.gram, tolerance)
+                self.apply(here.batch, updates)
+                here = ahead
+            yield samples, found, gain
 
     @property
     def aim(self) -> float:
@@ -234,7 +280,9 @@ class SetAscent(SetCertificate):
 
     def propose(self, samples: np.ndarray, tolerance: float) -> Found:
         if self.search is not None and isinstance(self.state, Levels):
-            return Found(*self.search.shelves(samples, self.effort, self.weights, self.state, self.team))
+            making, slack = self.search.shelves(samples, self.effort, self.weights, self.state)
+            self.team.each(len(making.parts), making.work)
+            return Found(making.joined(), slack)
         problem, n = self.problem, len(samples)
         scorer = self.weights.scorer(samples)
         scores = np.empty((n, self.weights.n_columns), dtype=self.weights.dtype)
@@ -274,13 +322,18 @@ class SetAscent(SetCertificate):
 
     def improve(self, samples: np.ndarray, found: Found, gram: Any, tolerance: float) -> tuple[Updates, float]:
         steps = self.steps(samples, found.layout)
-        updates, _, gain = steps.run(np.arange(len(samples)), gram, tolerance, SWEEPS)
+        updates, gaps, gain = steps.run(np.arange(len(samples)), gram, tolerance, SWEEPS)
         self.state.keep(samples, found.layout)
+        if self.search is not None:
+            self.last_gap[samples] = gaps
         return updates, gain
 
     def met(self, samples: np.ndarray, found: Found) -> tuple[float, float]:
         # the best sets without the loss are looked for by certificates only, so errors are not known
-        return float(self.costs[samples] @ found.slack), np.nan
+        slack = self.costs[samples] * found.slack
+        if self.search is not None:
+            self.last_slack[samples] = slack
+        return float(slack.sum()), np.nan
 
     def mass(self) -> float:
         return self.state.loss(self.costs, self.problem.loss_weights, self.problem.offsets)

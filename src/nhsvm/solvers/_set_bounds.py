@@ -128,9 +128,4 @@ class Bounds:
     def _in_chunks(self, samples: np.ndarray, use: Callable[[np.ndarray], None]) -> None:
         """Some samples at a time, on all threads."""
         parts = [samples[lo : lo + self.chunk] for lo in range(0, len(samples), self.chunk)]
-
-        def work(lo: int, hi: int) -> None:
-            for rows in parts[lo:hi]:
-                use(rows)
-
-        self.team.split(len(parts), work)
+        self.team.each(len(parts), lambda k: use(parts[k]))

@@ -74,6 +74,11 @@ class Steps(ABC):
         team.split(len(which), lambda lo, hi: _local_scores_kernel(lo, hi, *parts, *tail))
 
 
+def follow(layout: Layout, updates: Updates, products: npt.NDArray[Any], n_columns: int) -> None:
+    """Bring gradients up to date with a change of U by other samples, with whom ``products`` are inner products."""
+    _follow_kernel(pointers(layout.n_local), layout.column, layout.gradient, *updates, products, n_columns)
+
+
 def pointers(sizes: npt.NDArray[Any]) -> PtrArray:
     """Where lists of these sizes begin, and where the last ends."""
     return np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
@@ -113,3 +118,22 @@ def _local_scores_kernel(
         added = base[local_ptr[which[b]] : local_ptr[which[b] + 1]]
         for j in range(mine.shape[0]):
             score[j] += added[j]
+
+
+@kernel
+def _follow_kernel(local_ptr, column, gradient, indptr, columns, values, products, n_columns):
+    first = np.zeros(n_columns + 1, np.int64)  # lists of the changes of every column
+    for e in range(indptr[indptr.shape[0] - 1]):
+        first[columns[e] + 1] += 1
+    for c in range(n_columns):
+        first[c + 1] += first[c]
+    place, who, change = first.copy(), np.empty(first[n_columns], np.int64), np.empty(first[n_columns])
+    for s in range(indptr.shape[0] - 1):
+        for e in range(indptr[s], indptr[s + 1]):
+            at = place[columns[e]]
+            who[at], change[at] = s, values[e]
+            place[columns[e]] = at + 1
+    for t in range(local_ptr.shape[0] - 1):
+        for j in range(local_ptr[t], local_ptr[t + 1]):
+            for e in range(first[column[j]], first[column[j] + 1]):
+                gradient[j] += change[e] * products[t, who[e]]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from itertools import pairwise
 from types import TracebackType
 from typing import Any, TypeVar
@@ -38,6 +40,35 @@ class Team:
                 if lo < hi:
                     waiting.append(self._pool.submit(work, lo, hi))
             work(cuts[0], cuts[1])
+        finally:
+            _wait(waiting)
+        for future in waiting:
+            future.result()
+
+    def each(self, n: int, work: Callable[[int], None]) -> None:
+        """``work(k)`` for every k below n, each by the next thread that is free: for items that take unlike times."""
+        with self.meanwhile(n, work):
+            pass
+
+    @contextmanager
+    def meanwhile(self, n: int, work: Callable[[int], None]) -> Iterator[None]:
+        """The same by the other threads, while this one does what is in the ``with`` block and then joins them."""
+        left = iter(range(n))  # its next is one step of the interpreter, so that no two threads get the same
+
+        def take() -> None:
+            try:
+                for k in left:
+                    work(k)
+            finally:  # after an error or an interrupt there is nothing left for the others
+                deque(left, maxlen=0)
+
+        waiting = [self._pool.submit(take) for _ in range(min(n, self.size - 1))] if self._pool is not None else []
+        try:
+            try:
+                yield
+                take()
+            finally:
+                deque(left, maxlen=0)
         finally:
             _wait(waiting)
         for future in waiting:
