@@ -92,6 +92,19 @@ def test_a_search_may_begin_with_some_of_the_leaves(allow_empty, h, kind, seed, 
     assert (rewards * chosen).sum(axis=1) == pytest.approx(value, abs=1e-12 * scale.max())
 
 
+def test_a_search_where_no_leaf_is_of_use():
+    graph = random_hierarchy(30, 1, extra=0.5).graph
+    rewards = np.full((3, graph.n_nodes), -1.0)
+    oracle = cores(graph)
+    useful = oracle.few.useful(rewards)
+    assert len(useful[1]) == 0
+    (indptr, leaves), value, bound = oracle.found(rewards, useful, useful)
+    assert indptr.tolist() == [0, 0, 0, 0]
+    assert len(leaves) == 0
+    assert (value == 0.0).all()
+    assert (bound == 0.0).all()
+
+
 @given(seeds, st.integers(1, 30))
 def test_lists_are_narrowed_to_the_leaves_of_most_use_and_those_put_in(seed, limit):
     rng = np.random.default_rng(seed)

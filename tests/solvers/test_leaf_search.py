@@ -1,5 +1,7 @@
 """Label sets on a DAG of which nothing is remembered: by the leaves that could be of use."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -130,6 +132,12 @@ def test_near_the_optimum_samples_without_a_gap_are_left_out_but_not_twice(monke
         ascent.batch_pass()  # those are visited now, others may be left out
         assert not ascent.left_out[left_out].any()
         assert all(ascent.state.levels[i] is not level for i, level in zip(left_out, before, strict=True))
+
+
+def test_samples_that_cost_nothing():
+    problem, _, _ = make(DAG)
+    solution = Dual(tol=1e-3).solve(replace(problem, costs=np.zeros(problem.n_samples)))
+    assert solution.certificate.primal == 0.0
 
 
 @both

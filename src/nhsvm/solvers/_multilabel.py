@@ -114,7 +114,7 @@ class SetAscent(SetCertificate):
     def visited(self) -> tuple[np.ndarray, float]:
         """Near the optimum of a large problem, not those that had next to no gap; but none is left out twice."""
         every, _ = super().visited()
-        if self.search is None or self.certificate.gap > _SETTLED:
+        if self.search is None or self.certificate.gap > _SETTLED or not self.last_gap.any():
             return every, 0.0
         order = every[np.argsort(self.last_gap[every], kind="stable")]
         gaps = np.cumsum(self.last_gap[order])

@@ -62,14 +62,15 @@ class Team:
             finally:  # after an error or an interrupt there is nothing left for the others
                 deque(left, maxlen=0)
 
-        waiting = [self._pool.submit(take) for _ in range(min(n, self.size - 1))] if self._pool is not None else []
+        waiting: list[Future[None]] = []
         try:
-            try:
-                yield
-                take()
-            finally:
-                deque(left, maxlen=0)
+            for _ in range(min(n, self.size - 1)):
+                assert self._pool is not None
+                waiting.append(self._pool.submit(take))
+            yield
+            take()
         finally:
+            deque(left, maxlen=0)
             _wait(waiting)
         for future in waiting:
             future.result()
