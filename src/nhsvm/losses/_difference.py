@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cached_property
-from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -67,28 +66,14 @@ class WeightedDifference:
 
     def _fill_shared(self, leaf_positions: npt.NDArray[np.int64], out: AnyFloats) -> None:
         """Σ_{n∈y△t} w_n = Σ_{n∈y} w_n + Σ_{n∈t} w_n − 2 Σ_{n∈y∩t} w_n, where the last sum is mostly empty."""
-        n = self.graph.n_leaves
-        room = np.cumsum(np.maximum(self._sharing[leaf_positions], n)) // max(_WORKSPACE, 16 * n)
-        for lo, hi in pairwise([0, *(np.flatnonzero(np.diff(room)) + 1).tolist(), len(leaf_positions)]):
-            true = leaf_positions[lo:hi]
-            part = self._totals[true][:, None] + self._totals  # in double precision, whatever ``out`` is
-            above = self._carried.rows(true)
-            below = self._carriers.rows(above.indices)  # all leaves that share these nodes
-            of = below.owners()
-            at = above.owners()[of].astype(np.int64) * n + below.indices
-            np.subtract.at(part.reshape(-1), at, 2.0 * self.weights[above.indices][of])
-            out[lo:hi] = part
+        from nhsvm.losses._shared import shared_kernel
+
+        shared_kernel(leaf_positions, self._totals, self.weights, *self._carried, *self._carriers, out)
 
     @cached_property
     def _totals(self) -> FloatArray:
         """Σ_{n∈y} w_n of every leaf y."""
         return np.asarray(self._closures @ self.weights)
-
-    @cached_property
-    def _sharing(self) -> npt.NDArray[np.int64]:
-        """Leaves that share a node with weight with each leaf, once for every such node."""
-        many = np.concatenate([[0], np.cumsum(self._carriers.sizes()[self._carried.indices])])
-        return np.diff(many[self._carried.indptr])
 
     @cached_property
     def _carried(self) -> Ragged:

@@ -17,7 +17,7 @@ from nhsvm.solvers._block import placed_kernel
 from nhsvm.solvers._places import Places, find_places
 from nhsvm.solvers._planes import Planes
 from nhsvm.solvers._row_changes import apply_kernel, promote_kernel
-from nhsvm.solvers._row_rebuild import bounds_kernel, first_entries, rebuild_kernel
+from nhsvm.solvers._row_rebuild import bounds_kernel, counts_kernel, first_entries, rebuild_kernel
 from nhsvm.solvers._rows import Rows, scores_kernel
 from nhsvm.solvers._sparse import SparseBatch, csr, squared_norms
 from nhsvm.solvers._threads import Team
@@ -76,9 +76,7 @@ class HybridWeights:
     def begin(self) -> PtrArray:
         """Entries of the samples in the features before each."""
         counts = np.zeros(self.n_features + 1, dtype=np.int64)
-        step = 2**24
-        for lo in range(0, len(self.indices), step):
-            counts[1:] += np.bincount(self.indices[lo : lo + step], minlength=self.n_features)
+        counts_kernel(self.indices, counts[1:])
         return np.cumsum(counts)
 
     def intercept(self) -> npt.NDArray[Any]:
@@ -261,8 +259,8 @@ class HybridBatch(SparseBatch):
         features, starts, order, value = self._lists
         ptr = updates.indptr[:-1], updates.indptr[1:]
         rows.n_taken = promote_kernel(
-            features, starts[:-1], starts[1:], order, *ptr, rows.free, rows.n_taken,
-            rows.start, rows.size, rows.room, rows.index, rows.value, rows.full, rows.least,
+            features, rows.free, rows.n_taken, rows.start, rows.size, rows.room, rows.index, rows.value, rows.full,
+            rows.least,
         )  # fmt: skip
         coefficients = updates.values[: updates.indptr[-1]].astype(w.dtype)
         enough = np.zeros(team.size, dtype=bool)

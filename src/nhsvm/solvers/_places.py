@@ -22,7 +22,7 @@ from nhsvm.solvers._row_changes import place_kernel
 from nhsvm.solvers._row_rebuild import first_entries
 from nhsvm.solvers._threads import Team
 
-PLACES = 2**28  # bytes of places at a time
+PLACES = 2**26  # bytes of places at a time
 
 
 class Places(NamedTuple):

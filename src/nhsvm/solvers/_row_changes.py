@@ -8,19 +8,25 @@ from nhsvm._jit import inlined, kernel, prefetch
 
 
 @inlined
+def _size(c):
+    """Entries of a room of class c: powers of two, and one and a half times these in between."""
+    return (2 + c % 2) << (c // 2)
+
+
+@inlined
 def _class(n):
-    """The number of the smallest room, a power of two, for n entries."""
+    """The smallest room for n entries."""
     c = 2
-    while (1 << c) < n:
+    while _size(c) < n:
         c += 1
     return c
 
 
 @inlined
 def _leave(p, begin, room, holes, n_holes):
-    """Remember a room that a row has left; of one that is no power of two, the larger part."""
+    """Remember a room that a row has left; of one that is of no class, the largest part that is."""
     c = _class(room)
-    if (1 << c) > room:
+    if _size(c) > room:
         c -= 1
     if c >= 2 and n_holes[p, c] < holes.shape[2]:
         holes[p, c, n_holes[p, c]] = begin
@@ -33,28 +39,21 @@ def _take(p, c, top, end, holes, n_holes):
     if n_holes[p, c] > 0:
         n_holes[p, c] -= 1
         return holes[p, c, n_holes[p, c]]
-    if top[p] + (1 << c) > end[p]:
+    if top[p] + _size(c) > end[p]:
         return -1
-    top[p] += 1 << c
-    return top[p] - (1 << c)
+    top[p] += _size(c)
+    return top[p] - _size(c)
 
 
 @kernel
-def promote_kernel(
-    features, begin, end, order, ptr, ptr_end, free, n_taken, start, size, room, index, value, full, least
-):
-    """Make rows full that a batch may bring to ``least`` entries or more; returns how many of ``free`` are taken.
+def promote_kernel(features, free, n_taken, start, size, room, index, value, full, least):
+    """Make rows full that have ``least`` entries or more; returns how many of ``free`` are taken.
 
     By one thread and before any row changes, so that which rows are full does not depend on the number of threads.
     """
     for k in range(features.shape[0]):
         f = features[k]
-        if size[f] < 0 or n_taken == free.shape[0]:
-            continue
-        n = size[f]
-        for e in range(begin[k], end[k]):
-            n += ptr_end[order[e]] - ptr[order[e]]
-        if n < least or n == size[f]:
+        if size[f] < least or n_taken == free.shape[0]:
             continue
         row = full[free[n_taken]]
         for m in range(row.shape[0]):
@@ -81,7 +80,7 @@ def _move(f, n, need, p, start, room, index, value, top, end, holes, n_holes):
     if room[f] > 0:
         _leave(p, start[f], room[f], holes, n_holes)
     start[f] = at
-    room[f] = 1 << c
+    room[f] = _size(c)
     return True
 
 

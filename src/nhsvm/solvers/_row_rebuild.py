@@ -29,6 +29,13 @@ def _first_kernel(indptr, indices, first, out):
 
 
 @kernel
+def counts_kernel(indices, out):
+    """How often every feature occurs; bincount would make a copy of ``indices`` in eight bytes each."""
+    for j in range(indices.shape[0]):
+        out[indices[j]] += 1
+
+
+@kernel
 def bounds_kernel(indptr, indices, ptr, out):
     """``out[f]`` = entries that the row of feature f has at most, when every sample adds to ``ptr[t+1] - ptr[t]``."""
     for t in range(indptr.shape[0] - 1):

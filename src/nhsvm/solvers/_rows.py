@@ -24,7 +24,7 @@ from nhsvm.rows import StoredRows
 
 FULL = -1  # size of a full row
 _SHARE = 0.2  # of the columns from which on a row is full: an entry of a short one takes several times as long to read
-_CLASSES = 40  # sizes of rooms, powers of two
+_CLASSES = 64  # sizes of rooms
 _HOLES = 4096  # rooms of one size that are remembered for reuse; others stay empty until rows are made anew
 
 
@@ -96,6 +96,7 @@ class Rows:
         self._pool_start = pool[:-1]
         self.free = np.arange(len(self.full))  # full rows that no feature has, ascending
         self.n_taken = 0  # of these, since then
+        self._n_settled = 0  # full rows that were there before
 
     def reserve(self, n_threads: int, bounds: npt.NDArray[np.int64]) -> None:
         """Forget all rows; ``start`` is 0 for those that may become full, by the entries that they have at most.
@@ -112,8 +113,9 @@ class Rows:
 
     def settle(self) -> None:
         """Rows have been made anew: note which full rows are free."""
-        self.free = np.setdiff1d(np.arange(len(self.full)), self.start[self.size == FULL])
-        self.n_taken = 0
+        taken = self.start[self.size == FULL]
+        self.free = np.setdiff1d(np.arange(len(self.full)), taken)
+        self.n_taken, self._n_settled = 0, len(taken)
 
     def for_threads(self, n_threads: int) -> None:
         """Be ready for changes by so many threads; rows that were made for another number are forgotten."""
@@ -138,7 +140,7 @@ class Rows:
 
     @property
     def n_full(self) -> int:
-        return int((self.size == FULL).sum())
+        return self._n_settled + self.n_taken
 
     @property
     def n_entries(self) -> int:

@@ -42,7 +42,7 @@ _NEW = 32  # labels a visit may add to those of a sample
 _FEW = 8  # the same in a pass that is followed by many passes over the planes in use
 _FOCUS = 3  # passes over the samples with most of the gap, between two over all
 _CACHED = 200  # passes over the planes in use between two full passes, at most
-_PLACED = 3  # the same where places had to be found for it
+_PLACED = 3  # the same where places had to be found for it; one after the first pass, whose planes are soon not all
 _LEFT = 0.2  # of the gap that the first of these met: enough
 _SCORES = 2**18  # scores (samples × columns) in one chunk of a search pass
 
@@ -150,11 +150,12 @@ class PlanesAscent(Ascent):
         problem = self.problem
         primal_value, dual_value = self.certificate
         aim, total = self.options.tol * primal_value, float(self.costs.sum())
+        most = _PLACED if len(self.history) > 1 else 1
         samples = self.rng.permutation(np.flatnonzero(self.state.count > 0))
         for some, places in self.weights.places(samples, problem.leaves, self.state, problem.columns, self.team):
             tolerance = 0.1 * max(aim, 0.03 * (primal_value - dual_value)) / total
             enough = 0.8 * aim * float(self.costs[some].sum()) / total
-            dual_value += self.rounds(some, tolerance, enough, _LEFT, _PLACED, places)
+            dual_value += self.rounds(some, tolerance, enough, _LEFT, most, places)
         self.certificate = Certificate(max(primal_value, dual_value), dual_value)
 
     def rounds(
