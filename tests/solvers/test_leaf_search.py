@@ -136,6 +136,48 @@ def test_near_the_optimum_samples_without_a_gap_are_left_out_but_not_twice(monke
         assert all(ascent.state.levels[i] is not level for i, level in zip(left_out, before, strict=True))
 
 
+@both
+def test_parts_of_the_gap_add_up_to_it(allow_empty):
+    problem, _, _ = make(DAG, allow_empty=allow_empty, C=1.0, n=100)
+    samples = np.arange(problem.n_samples)
+    with Team(1) as team:
+        ascent = begun(problem, 3, team)
+        ascent.rebuild()
+        slack = exact_slacks(ascent, samples)
+        gaps = ascent.search.gaps(samples, len(ascent.search.oracles) - 1, ascent.weights, ascent.state)
+    norms, alpha = ascent.norms, problem.columns.alpha
+    primal_value = penalty(norms.stored, alpha) + problem.costs @ slack
+    assert gaps.min() >= -1e-9
+    assert gaps.sum() == pytest.approx(primal_value - dual(penalty(norms.exact, alpha), ascent.mass()), rel=1e-6)
+
+
+def test_some_samples_tell_the_gap_at_the_end_of_a_pass(monkeypatch):
+    problem, _, _ = make(DAG, C=1.0, n=100)
+    with Team(1) as team:
+        ascent = begun(problem, 3, team)
+        ascent.effort = len(ascent.search.oracles) - 1
+        met = ascent.certificate
+        ascent.sample_gap(ascent.search)
+        assert ascent.certificate == met  # a certificate would take no longer
+        monkeypatch.setattr(_multilabel, "_SAMPLED", 25)
+        monkeypatch.setattr(_multilabel, "_MANY", 3)
+        drawn, gaps = [], []
+        ask = ascent.search.gaps
+
+        def noted(samples, *rest):
+            drawn.extend(samples)
+            gaps.extend(ask(samples, *rest))
+            return np.array(gaps[-len(samples) :])
+
+        monkeypatch.setattr(ascent.search, "gaps", noted)
+        ascent.sample_gap(ascent.search)
+    assert len(set(drawn)) == 25
+    expected = np.count_nonzero(problem.costs) * (np.mean(gaps) + np.std(gaps) / 5)
+    assert ascent.certificate.dual == met.dual
+    assert ascent.certificate.primal - met.dual == pytest.approx(expected)
+    assert ascent.history[-1]["gap"] == ascent.certificate.gap
+
+
 def test_samples_that_cost_nothing():
     problem, _, _ = make(DAG)
     solution = Dual(tol=1e-3).solve(replace(problem, costs=np.zeros(problem.n_samples)))

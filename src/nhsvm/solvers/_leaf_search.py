@@ -85,15 +85,28 @@ class LeafSearch:
 
     def bounded(self, samples: PtrArray, effort: int, weights: Weights) -> tuple[FloatArray, FloatArray]:
         """What slacks are at least, and at most."""
+        rewards, value, bound = self._asked(samples, effort, weights)
+        true = self.problem.true_rewards(samples, rewards)
+        return value - true, bound - true
+
+    def gaps(self, samples: PtrArray, effort: int, weights: Weights, state: Levels) -> FloatArray:
+        """The parts of the gap that samples have, at most: C_i max_y r(y) − r·z_i."""
+        rewards, _, bound = self._asked(samples, effort, weights)
+        held = state.held(samples)
+        owners = np.repeat(np.arange(len(samples)), np.diff(held.indptr))
+        worth = np.bincount(owners, held.values * rewards[owners, held.columns], minlength=len(samples))
+        return np.asarray(self.problem.costs[samples] * bound - worth, np.float64)
+
+    def _asked(self, samples: PtrArray, effort: int, weights: Weights) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Rewards, in double precision; what the best sets are worth at least, and at most."""
         rewards = np.empty((len(samples), weights.n_columns))
         weights.scores(samples, rewards)
         self.problem.add_loss(samples, rewards)
         check_finite(rewards, np.abs(rewards).sum(axis=1))
-        true = self.problem.true_rewards(samples, rewards)
         useful, use_of = self.few.ranked(rewards)
         none = np.zeros(len(samples) + 1, np.int64), np.empty(0, np.int32)
         _, value, bound = self.oracles[effort].found(rewards, useful, self.few.narrowed(useful, use_of, _USEFUL, none))
-        return value - true, bound - true
+        return rewards, value, bound
 
     def errors(self, weights: Weights, team: Team) -> float:
         """How many label sets, found quickly and without the loss, are wrong; all, by some of the samples."""

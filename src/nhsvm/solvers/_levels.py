@@ -242,10 +242,11 @@ class Levels:
         total = found.indptr[-1]
         return Updates(found.indptr, found.columns[:total], found.values[:total])
 
-    def held(self) -> Updates:
-        """Marginals z of all samples."""
-        n_cells = np.array([len(mass) for mass in self.masses], np.int32)
-        kept = [np.concatenate(table) for table in (self.sizes, self.leaves, self.levels)]
+    def held(self, samples: PtrArray | None = None) -> Updates:
+        """Marginals z of some samples, or of all."""
+        which = range(len(self.masses)) if samples is None else samples
+        n_cells = np.array([len(self.masses[i]) for i in which], np.int32)
+        kept = [np.concatenate([table[i] for i in which]) for table in (self.sizes, self.leaves, self.levels)]
         indptr = np.zeros(len(n_cells) + 1, np.int64)
         at_most = int(np.diff(self.lattice.paths_ptr)[kept[1]].sum())
         columns, values = np.empty(at_most, np.int32), np.empty(at_most)
