@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import nhsvm.losses
 from nhsvm import Hierarchy
 from nhsvm.errors import LabelError, OptionError
-from nhsvm.losses import LOSSES, Loss, make_loss
+from nhsvm.losses import LOSSES, Loss, _difference, make_loss
 from reference.losses import TWINS, closure, label_sets
 from strategies import SPECIAL, hierarchies
 
@@ -64,6 +64,29 @@ def test_all_leaves_at_once_equals_twin(name, h, seed, zeros):
     assert not found.diagonal().any()
     assert (found >= 0).all()
     np.testing.assert_array_equal(found, found.T)
+
+
+@every_loss
+@pytest.mark.parametrize("most", [0.0, 0.25, 1e9])  # of leaves that share something, for rows to be shared
+@randomly
+@given(h=labelled, seed=seeds, zeros=st.booleans())
+def test_shared_rows_say_the_very_same(name, most, h, seed, zeros):
+    loss = make_loss(name, h, weights(h, seed, zeros=zeros))
+    leaves = np.random.default_rng(seed).integers(h.n_leaves, size=2 * h.n_leaves)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_difference, "_MOST", most)
+        rows, which, indptr, other, values = loss.by_rows(leaves)
+    table = rows[which]
+    table[np.repeat(np.arange(len(leaves)), np.diff(indptr)), other] = values
+    np.testing.assert_array_equal(table, loss.to_leaves(leaves))
+
+
+def test_leaves_of_the_same_total_share_a_row():
+    h = Hierarchy.from_edges([(f"top{k // 3}", f"leaf{k}") for k in range(30)])
+    for name in ("normalized", "hamming", "zero_one"):
+        found = make_loss(name, h, np.full(h.n_nodes, 0.5)).by_rows(np.arange(30))
+        assert len(found.rows) == 1
+        assert len(found.leaves) == (30 if name == "zero_one" else 90)  # itself, or the three below one node
 
 
 @every_loss

@@ -81,8 +81,8 @@ def estimate_memory(X: Any, y: Any, hierarchy: Hierarchy | None = None, *, model
 
     Notes
     -----
-    How many weights will not be zero is known only afterwards. Here every sample is taken to hold 12 wrong labels, and
-    the nodes of these to be spread evenly, which makes the estimate of rows a high one.
+    How many weights will not be zero is known only afterwards. Here every sample is taken to hold 12 wrong labels, any
+    of all leaves, while those of documents are mostly near the true one: the estimate of rows is a high one.
 
     Examples
     --------
@@ -126,12 +126,22 @@ def _index_bytes(columns: Columns) -> int:
 
 
 def _rows_bytes(X: Any, columns: Columns, dtype: np.dtype[Any]) -> int:
-    """Bytes of weights in rows: a feature that many samples hold meets most nodes, a rare one few."""
-    held = np.bincount(X.indices, minlength=X.shape[1]).astype(np.float64)
+    """Bytes of weights in rows: a feature that many samples hold meets most nodes, a rare one few.
+
+    Of labels drawn at random, a node has none below it with the chance (1 − its share of the leaves)^labels.
+    """
+    held, rows = np.unique(np.bincount(X.indices, minlength=X.shape[1]), return_counts=True)
+    below, nodes = np.unique(np.bincount(columns.paths.indices, minlength=columns.n_columns), return_counts=True)
+    drawn = held * (1.0 + _LABELS)  # a sample's own label, and others
+    entries = np.zeros(len(held))
+    for leaves, count in zip(below.tolist(), nodes.tolist(), strict=True):
+        if leaves < columns.n_leaves:
+            entries += count * -np.expm1(drawn * np.log1p(-leaves / columns.n_leaves))
+        else:
+            entries += count * (drawn > 0)
     n = columns.n_columns
-    entries = n * -np.expm1(-held * _touched(columns) / n)
     short = entries * (_index_bytes(columns) + dtype.itemsize) * _SLACK
-    return int(np.where(entries > 0.2 * n, n * dtype.itemsize, short).sum())
+    return int((rows * np.where(entries > 0.2 * n, n * dtype.itemsize, short)).sum())
 
 
 def _size(n_bytes: int) -> str:

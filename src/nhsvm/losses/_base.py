@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from nhsvm.errors import LabelError, OptionError
 from nhsvm.hierarchy import Hierarchy, LabelSpace
-from nhsvm.hierarchy.graph import FloatArray, IntArray
+from nhsvm.hierarchy.graph import FloatArray, IntArray, PtrArray
 from nhsvm.losses._checks import checked_numbers
 
 AnyFloats = npt.NDArray[np.floating[Any]]
@@ -21,6 +21,20 @@ class NodeLoss(NamedTuple):
 
     rewards: FloatArray
     constant: float
+
+
+class LossRows(NamedTuple):
+    """Losses of every leaf against some true leaves, t = 0, 1, …: a row of losses each, and where that is not right.
+
+    Leaves that have nothing in common with the true one are most of all, and many true leaves have the same row of
+    them. So few rows serve all, and stay near the processor.
+    """
+
+    rows: FloatArray  # (any, n_leaves)
+    which: IntArray  # row of t
+    indptr: PtrArray  # t has other losses than its row says, ``values``, at ``leaves``, from here on
+    leaves: IntArray
+    values: FloatArray
 
 
 class Loss(ABC):
@@ -93,6 +107,11 @@ class Loss(ABC):
     def _fill(self, leaf_positions: npt.NDArray[np.int64], out: AnyFloats) -> None:
         """Write Δ of every leaf against each of the given leaves into ``out``."""
 
+    def by_rows(self, leaf_positions: npt.ArrayLike) -> LossRows:
+        """The same in less memory, if there is a way; else a row for every leaf that is asked about."""
+        distinct, which = np.unique(leaf_positions, return_inverse=True)
+        return whole_rows(self.to_leaves(distinct), which.astype(np.int32))
+
     @classmethod
     def decomposes(cls, multilabel: bool) -> bool:
         """Whether Δ(·, y_true) is a sum over nodes on Y_m, or on Y_s.
@@ -139,3 +158,9 @@ class Loss(ABC):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.hierarchy!r})"
+
+
+def whole_rows(rows: AnyFloats, which: IntArray) -> LossRows:
+    """Rows that are right as they are."""
+    none = np.zeros(len(which) + 1, np.int64), np.empty(0, np.int32), np.empty(0)
+    return LossRows(np.asarray(rows, np.float64), which, *none)

@@ -9,10 +9,12 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from nhsvm.hierarchy import Graph
-from nhsvm.hierarchy.graph import FloatArray, Ragged
-from nhsvm.losses._base import AnyFloats, NodeLoss
+from nhsvm.hierarchy.graph import FloatArray, IntArray, Ragged
+from nhsvm.losses._base import AnyFloats, LossRows, NodeLoss
 from nhsvm.losses._checks import checked_numbers
 
+_ROWS = 2**20  # numbers in rows that many leaves share: 8 MB
+_MOST = 0.25  # of all pairs of leaves may share nodes, else rows are as good
 _WORKSPACE = 2**20  # numbers in the dense (node, sample) array of one step: 8 MB, about a cache's size
 
 
@@ -69,6 +71,32 @@ class WeightedDifference:
         from nhsvm.losses._shared import shared_kernel
 
         shared_kernel(leaf_positions, self._totals, self.weights, *self._carried, *self._carriers, out)
+
+    def by_rows(self, leaf_positions: npt.NDArray[np.int64]) -> LossRows | None:
+        """The same as one row for all leaves of the same total, and the leaves that share nodes; None if that is more.
+
+        Rows are always the same array.
+        """
+        from nhsvm.losses._shared import sharing_kernel
+
+        if self._rows is None:
+            return None
+        sharing = sharing_kernel(leaf_positions, self._totals, self.weights, *self._carried, *self._carriers)
+        return LossRows(self._rows, self._kind[leaf_positions], *sharing)
+
+    @cached_property
+    def _rows(self) -> FloatArray | None:
+        """Σ_{n∈y} w_n + Σ_{n∈t} w_n of every leaf y, for every total that a leaf t can have."""
+        shared = self.graph.leaf_counts[self.weights > 0].astype(np.float64) ** 2
+        totals, n = np.unique(self._totals), self.graph.n_leaves
+        if len(totals) * n > _ROWS or shared.sum() > _MOST * n * n:
+            return None
+        return np.asarray(totals[:, None] + self._totals)
+
+    @cached_property
+    def _kind(self) -> IntArray:
+        """Which of the totals every leaf has."""
+        return np.unique(self._totals, return_inverse=True)[1].astype(np.int32)
 
     @cached_property
     def _totals(self) -> FloatArray:

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nhsvm.hierarchy import Hierarchy
-from nhsvm.losses._base import AnyFloats, Loss, NodeLoss
+from nhsvm.losses._base import AnyFloats, Loss, LossRows, NodeLoss
 from nhsvm.losses._difference import WeightedDifference
 
 
@@ -41,6 +41,10 @@ class Hamming(Loss):
 
     def _fill(self, leaf_positions: npt.NDArray[np.int64], out: AnyFloats) -> None:
         self._difference.fill(leaf_positions, out)
+
+    def by_rows(self, leaf_positions: npt.ArrayLike) -> LossRows:
+        found = self._difference.by_rows(np.asarray(leaf_positions, np.int64))
+        return super().by_rows(leaf_positions) if found is None else found
 
     @classmethod
     def decomposes(cls, multilabel: bool) -> bool:

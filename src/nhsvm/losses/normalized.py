@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from nhsvm.hierarchy import Hierarchy
-from nhsvm.losses._base import AnyFloats, Loss
+from nhsvm.hierarchy.graph import FloatArray
+from nhsvm.losses._base import AnyFloats, Loss, LossRows
 from nhsvm.losses._checks import checked_weights
 from nhsvm.losses._difference import WeightedDifference
 
@@ -42,6 +43,7 @@ class Normalized(Loss):
         super().__init__(hierarchy)
         self.node_weights = checked_weights(node_weights, hierarchy, self.name)
         self._difference = WeightedDifference(self.graph, self.node_weights)
+        self._roots: FloatArray | None = None  # of the rows that many leaves share
 
     def between(self, y: npt.ArrayLike, z: npt.ArrayLike) -> float:
         return sqrt(self._difference.between(y, z))
@@ -49,3 +51,11 @@ class Normalized(Loss):
     def _fill(self, leaf_positions: npt.NDArray[np.int64], out: AnyFloats) -> None:
         self._difference.fill(leaf_positions, out)
         np.sqrt(out, out=out)
+
+    def by_rows(self, leaf_positions: npt.ArrayLike) -> LossRows:
+        found = self._difference.by_rows(np.asarray(leaf_positions, np.int64))
+        if found is None:
+            return super().by_rows(leaf_positions)
+        if self._roots is None:
+            self._roots = np.sqrt(found.rows)
+        return found._replace(rows=self._roots, values=np.sqrt(found.values))

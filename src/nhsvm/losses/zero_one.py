@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from nhsvm.losses._base import AnyFloats, Loss, NodeLoss
+from nhsvm.losses._base import AnyFloats, Loss, LossRows, NodeLoss
 from nhsvm.losses._difference import symmetric_difference
 
 
@@ -32,6 +32,12 @@ class ZeroOne(Loss):
     def _fill(self, leaf_positions: npt.NDArray[np.int64], out: AnyFloats) -> None:
         out.fill(1.0)
         out[np.arange(len(out)), leaf_positions] = 0.0
+
+    def by_rows(self, leaf_positions: npt.ArrayLike) -> LossRows:
+        leaves = np.asarray(leaf_positions, np.int32)
+        n = len(leaves)
+        row = np.ones((1, self.graph.n_leaves))
+        return LossRows(row, np.zeros(n, np.int32), np.arange(n + 1), leaves, np.zeros(n))
 
     def per_node(self, true_nodes: npt.ArrayLike, *, multilabel: bool) -> NodeLoss:
         """As in the base class, but sparse: −1 at the true leaf, and the constant 1."""

@@ -11,6 +11,7 @@ from nhsvm._jit import inlined, kernel
 from nhsvm.columns import Columns
 from nhsvm.hierarchy.graph import FloatArray, IntArray, PtrArray
 from nhsvm.losses import Loss
+from nhsvm.losses._base import LossRows, whole_rows
 from nhsvm.oracles._proposals import Proposals
 
 Floats = npt.NDArray[Any]
@@ -47,12 +48,15 @@ class SingleLabel:
         distinct, row = np.unique(leaves, return_inverse=True)
         return self.loss.to_leaves(distinct), row.astype(np.int32)
 
+    def losses(self, leaves: IntArray) -> LossRows:
+        """Losses of all leaves against each of ``leaves``, in as little memory as there is a way to."""
+        return self.loss.by_rows(leaves) if self._table is None else whole_rows(self._table, leaves)
+
     def slacks(self, node_scores: Floats, leaves: IntArray, slack: FloatArray, best: IntArray) -> None:
         """max_y of the loss-augmented difference to the true leaf, and the leaf with the highest score."""
         c = self.columns
-        rows, which = self.loss_rows(leaves)
         _slacks_kernel(
-            node_scores, c.parent, c.leaf_column, *c.paths, leaves, rows, which, self.normalized, slack, best
+            node_scores, c.parent, c.leaf_column, *c.paths, leaves, *self.losses(leaves), self.normalized, slack, best
         )
 
     def propose(
@@ -60,7 +64,7 @@ class SingleLabel:
         node_scores: Floats,
         leaves: IntArray,
         costs: FloatArray,
-        loss_rows: tuple[FloatArray, IntArray],
+        losses: LossRows,
         planes: tuple[PtrArray, IntArray, IntArray, FloatArray],
         n_new: int,
         tolerance: float,
@@ -73,7 +77,7 @@ class SingleLabel:
         node_scores : array of (batch, n_columns)
         leaves, costs : arrays of batch
             True leaf and C_i.
-        loss_rows : see :meth:`loss_rows`
+        losses : see :meth:`losses`
         planes : (start, count, leaf, weight)
             The planes of sample t are ``leaf[start[t]:start[t] + count[t]]``, with dual variables ``weight``.
         n_new : int
@@ -82,7 +86,7 @@ class SingleLabel:
         """
         c = self.columns
         _propose_kernel(
-            node_scores, c.parent, c.leaf_column, *c.paths, leaves, costs, *loss_rows, self.normalized, *planes,
+            node_scores, c.parent, c.leaf_column, *c.paths, leaves, costs, *losses, self.normalized, *planes,
             n_new, tolerance, *out,
         )  # fmt: skip
 
@@ -184,14 +188,28 @@ def _values(v, y, delta, normalized):
     return best
 
 
+@inlined
+def _losses(t, loss, which, other_ptr, other, value, room):
+    """The losses of all leaves to sample t: a row as it is, or in ``room`` with what is other than it says."""
+    row = loss[which[t]]
+    if other_ptr[t] == other_ptr[t + 1]:
+        return row
+    room[:] = row
+    for e in range(other_ptr[t], other_ptr[t + 1]):
+        room[other[e]] = value[e]
+    return room
+
+
 @kernel
-def _slacks_kernel(scores, parent, leaf_column, ptr, idx, leaves, loss, which, normalized, slack, best):
+def _slacks_kernel(
+    scores, parent, leaf_column, ptr, idx, leaves, loss, which, other_ptr, other, other_value, normalized, slack, best
+):  # fmt: skip
     s = np.empty(scores.shape[1])
-    v = np.empty(ptr.shape[0] - 1)
+    v, room = np.empty(ptr.shape[0] - 1), np.empty(ptr.shape[0] - 1)
     for t in range(scores.shape[0]):
         s[:] = scores[t]
         _leaf_sums(s, parent, leaf_column, ptr, idx, v)
-        best[t] = _values(v, leaves[t], loss[which[t]], normalized)
+        best[t] = _values(v, leaves[t], _losses(t, loss, which, other_ptr, other, other_value, room), normalized)
         top = 0.0
         for k in range(v.shape[0]):
             top = max(top, v[k])
@@ -200,10 +218,10 @@ def _slacks_kernel(scores, parent, leaf_column, ptr, idx, leaves, loss, which, n
 
 @kernel
 def _propose_kernel(
-    scores, parent, leaf_column, ptr, idx, leaves, costs, loss, which, normalized,
+    scores, parent, leaf_column, ptr, idx, leaves, costs, loss, which, other_ptr, other, other_value, normalized,
     start, count, plane_leaf, plane_weight, n_new, tolerance, leaf, weight, value, delta, scale, size, slack, best,
 ):  # fmt: skip
-    v = np.empty(ptr.shape[0] - 1, scores.dtype)
+    v, room = np.empty(ptr.shape[0] - 1, scores.dtype), np.empty(ptr.shape[0] - 1)
     n = v.shape[0]
     direct = _one_column_each(parent, leaf_column)
     for t in range(scores.shape[0]):
@@ -212,7 +230,8 @@ def _propose_kernel(
         else:
             _leaf_sums(scores[t], parent, leaf_column, ptr, idx, v)
         y = leaves[t]
-        best[t] = _values(v, y, loss[which[t]], normalized)
+        losses = _losses(t, loss, which, other_ptr, other, other_value, room)
+        best[t] = _values(v, y, losses, normalized)
         m = count[t]
         mean = 0.0
         for k in range(m):
@@ -251,7 +270,7 @@ def _propose_kernel(
             weight[t, k] = 0.0
             top = max(top, value[t, k])
         for k in range(end):
-            d = loss[which[t], leaf[t, k]]
+            d = losses[leaf[t, k]]
             delta[t, k] = 1.0 if normalized else d
             scale[t, k] = 1.0 / d if normalized else 1.0
         size[t] = end

@@ -12,6 +12,7 @@ import scipy.sparse as sp
 
 from nhsvm.columns import Columns
 from nhsvm.hierarchy.graph import FloatArray, Graph, IntArray, PtrArray
+from nhsvm.losses._base import LossRows
 from nhsvm.objective import Certificate
 from nhsvm.solvers._memory import Weights, make_table, make_weights
 from nhsvm.solvers._sparse import csr
@@ -27,6 +28,8 @@ class Oracle(Protocol):
 
     def loss_rows(self, leaves: IntArray) -> tuple[FloatArray, IntArray]: ...
 
+    def losses(self, leaves: IntArray) -> LossRows: ...
+
     def slacks(self, node_scores: Any, leaves: IntArray, slack: FloatArray, best: IntArray) -> None: ...
 
     def propose(
@@ -34,7 +37,7 @@ class Oracle(Protocol):
         node_scores: Any,
         leaves: IntArray,
         costs: FloatArray,
-        loss_rows: tuple[FloatArray, IntArray],
+        losses: LossRows,
         planes: tuple[PtrArray, IntArray, IntArray, FloatArray],
         n_new: int,
         tolerance: float,

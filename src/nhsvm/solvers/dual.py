@@ -211,7 +211,7 @@ class PlanesAscent(Ascent):
             scorer(lo, hi, scores)
             part = slice(lo, hi)
             problem.oracle.propose(
-                scores[part], leaves[part], costs[part], problem.oracle.loss_rows(leaves[part]),
+                scores[part], leaves[part], costs[part], problem.oracle.losses(leaves[part]),
                 (start[part], count[part], leaf, weight), n_new, tolerance, found.part(part),
             )  # fmt: skip
 
