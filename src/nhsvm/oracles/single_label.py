@@ -143,9 +143,14 @@ def _leaf_scores_kernel(scores, parent, leaf_column, ptr, idx, out):
 @inlined
 def _first_of_best(v):
     """The first of the largest values: a maximum and a search are faster than to remember where it was."""
-    most = v[0]
-    for k in range(1, v.shape[0]):
+    most, other, third, fourth = v[0], v[0], v[0], v[0]  # four at a time: a maximum waits for the one before it
+    whole = v.shape[0] - v.shape[0] % 4
+    for k in range(0, whole, 4):
+        most, other = max(most, v[k]), max(other, v[k + 1])
+        third, fourth = max(third, v[k + 2]), max(fourth, v[k + 3])
+    for k in range(whole, v.shape[0]):
         most = max(most, v[k])
+    most = max(max(most, other), max(third, fourth))
     best = 0
     while best + 16 <= v.shape[0]:  # the block that holds it, then its place there
         found = 0

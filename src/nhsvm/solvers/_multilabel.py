@@ -36,7 +36,7 @@ _OVERHEAD = 100  # time that a batch spends on a sample beside its columns, in u
 _NEAR = 0.35  # gap from which on all samples can be asked about with the same weights, on a DAG
 _NEARER = 0.05  # the same where nothing is remembered
 _FINDS = 0.2  # gap down to which putting in single leaves finds enough, where nothing is remembered
-_SAMPLED, _MANY = 4096, 8  # samples that the gap is estimated by, where there are so many times as many
+_SAMPLED, _MANY = 8192, 4  # samples that the gap is estimated by, where there are so many times as many
 _SETTLED = 0.12  # gap from which on samples may be left out of a pass, there too
 _REST = 0.1  # of the gap that samples had when they were last visited: what those left out had at most
 _CACHED = 50  # passes over the cells in use between two that ask the oracle, at most
@@ -126,10 +126,11 @@ class SetAscent(SetCertificate):
         some = np.sort(self.rng.choice(every, _SAMPLED, replace=False))
         gaps, state = np.empty(len(some)), self.state
         assert isinstance(state, Levels)
+        effort = max(self.effort, len(self.oracles) - 2)  # what a certificate asks about those with the loosest bounds
 
         def work(k: int) -> None:
             part = slice(k * AT_A_TIME, (k + 1) * AT_A_TIME)
-            gaps[part] = search.gaps(some[part], self.effort, self.weights, state)
+            gaps[part] = search.gaps(some[part], effort, self.weights, state)
 
         self.team.each(-(-len(some) // AT_A_TIME), work)
         error = float(gaps.std()) / len(some) ** 0.5  # a certificate in vain takes as long as a pass
