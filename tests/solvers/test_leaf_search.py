@@ -5,12 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from nhsvm.objective import dual, penalty
+from nhsvm.objective import Certificate, dual, penalty
 from nhsvm.oracles import DagMultilabel
 from nhsvm.oracles.brute_force import BruteForce
 from nhsvm.solvers import Dual, _leaf_search, _memory, _multilabel
 from nhsvm.solvers._hybrid import HybridWeights
 from nhsvm.solvers._leaf_search import LeafSearch
+from nhsvm.solvers._set_certificate import SetCertificate
 from nhsvm.solvers._threads import Team
 from solvers.set_problems import DAG, make, objective
 
@@ -144,38 +145,97 @@ def test_parts_of_the_gap_add_up_to_it(allow_empty):
         ascent = begun(problem, 3, team)
         ascent.rebuild()
         slack = exact_slacks(ascent, samples)
-        gaps = ascent.search.gaps(samples, len(ascent.search.oracles) - 1, ascent.weights, ascent.state)
+        found = [
+            ascent.search.gaps(samples, k, ascent.weights, ascent.state) for k in range(len(ascent.search.oracles))
+        ]
     norms, alpha = ascent.norms, problem.columns.alpha
     primal_value = penalty(norms.stored, alpha) + problem.costs @ slack
-    assert gaps.min() >= -1e-9
-    assert gaps.sum() == pytest.approx(primal_value - dual(penalty(norms.exact, alpha), ascent.mass()), rel=1e-6)
+    gap = primal_value - dual(penalty(norms.exact, alpha), ascent.mass())
+    for least, most in found:
+        assert least.sum() <= gap * (1 + 1e-9) <= most.sum() * (1 + 2e-9)
+    assert most.min() >= -1e-9
+    assert most.sum() == pytest.approx(gap, rel=1e-6)  # the last goes on until all is proved
 
 
-def test_some_samples_tell_the_gap_at_the_end_of_a_pass(monkeypatch):
+@pytest.fixture
+def some_are_asked(monkeypatch):
+    monkeypatch.setattr(_multilabel, "_SAMPLED", 25)
+    monkeypatch.setattr(_multilabel, "_MANY", 3)
+
+
+def test_some_samples_tell_the_gap_at_the_end_of_a_pass(some_are_asked, monkeypatch):
     problem, _, _ = make(DAG, C=1.0, n=100)
+    every = np.count_nonzero(problem.costs)
     with Team(1) as team:
         ascent = begun(problem, 3, team)
-        ascent.effort = len(ascent.search.oracles) - 1
         met = ascent.certificate
         ascent.sample_gap(ascent.search)
-        assert ascent.certificate == met  # a certificate would take no longer
-        monkeypatch.setattr(_multilabel, "_SAMPLED", 25)
-        monkeypatch.setattr(_multilabel, "_MANY", 3)
-        drawn, gaps = [], []
+        assert ascent.certificate == met  # far from what is asked for
+        monkeypatch.setattr(_multilabel, "_CLOSE", np.inf)
+        drawn, parts = [], []
         ask = ascent.search.gaps
 
         def noted(samples, *rest):
             drawn.extend(samples)
-            gaps.extend(ask(samples, *rest))
-            return np.array(gaps[-len(samples) :])
+            parts.append(ask(samples, *rest))
+            return parts[-1]
 
         monkeypatch.setattr(ascent.search, "gaps", noted)
         ascent.sample_gap(ascent.search)
     assert len(set(drawn)) == 25
-    expected = np.count_nonzero(problem.costs) * (np.mean(gaps) + np.std(gaps) / 5)
+    least, most = np.concatenate(parts, axis=1)
     assert ascent.certificate.dual == met.dual
-    assert ascent.certificate.primal - met.dual == pytest.approx(expected)
+    assert ascent.certificate.primal - met.dual == pytest.approx(every * least.mean())
     assert ascent.history[-1]["gap"] == ascent.certificate.gap
+    bound = every * (most.mean() + most.std() / 5)
+    assert ascent.provable == pytest.approx(bound / (met.dual + bound))
+    monkeypatch.setattr(_multilabel, "_MANY", 1000)
+    known = ascent.certificate
+    ascent.sample_gap(ascent.search)
+    assert ascent.certificate == known  # a certificate would take no longer
+
+
+@pytest.mark.parametrize(
+    ("provable", "gap", "put_off", "tried"),
+    [
+        (0.0, 0.9, np.inf, True),
+        (1.0, 0.9, np.inf, True),  # it would succeed
+        (1.1, 0.9, np.inf, False),
+        (1.1, 0.6, np.inf, True),  # what is left has to be proved by others
+        (1.1, 0.9, 0.95, True),  # passes do not lead there
+        (1.1, 0.8, 0.95, False),
+    ],
+)
+def test_a_certificate_in_vain_is_put_off(provable, gap, put_off, tried, monkeypatch):
+    problem, _, _ = make(DAG, C=1.0, n=100)
+    asked = []
+    monkeypatch.setattr(SetCertificate, "try_certificate", lambda self: asked.append(self))
+    with Team(1) as team:
+        ascent = begun(problem, 1, team)
+        tol = ascent.options.tol
+        ascent.provable, ascent.put_off = provable * tol, put_off * tol
+        ascent.certificate = Certificate(1.0, 1.0 - gap * tol)
+        ascent.try_certificate()
+    assert asked == ([ascent] if tried else [])
+    assert ascent.put_off == pytest.approx(put_off * tol if tried else gap * tol)
+
+
+@both
+def test_the_gap_closes_where_some_are_asked(some_are_asked, allow_empty, monkeypatch):
+    """And the same bits come out for any number of threads."""
+    results, asked = [], []
+    ask = LeafSearch.gaps
+    monkeypatch.setattr(LeafSearch, "gaps", lambda *given: asked.append(len(given[1])) or ask(*given))
+    monkeypatch.setattr(_multilabel, "_NEARER", 0.0)  # as with weights in rows
+    for threads in (1, 2):
+        problem, X, _ = make(DAG, allow_empty=allow_empty, n=100)
+        results.append(Dual(tol=1e-2, n_threads=threads).solve(problem))
+    assert sum(asked) >= 50
+    assert results[0].converged
+    assert results[0].certificate == results[1].certificate
+    np.testing.assert_array_equal(results[0].weights.values, results[1].weights.values)
+    expected = objective(problem, X, results[1].weights, BruteForce(DAG.graph, allow_empty=allow_empty))
+    assert expected * (1 - 1e-9) <= results[1].certificate.primal <= expected * (1 + 1e-2)
 
 
 def test_samples_that_cost_nothing():

@@ -94,7 +94,7 @@ class Loss(ABC):
         array of (n, n_leaves)
             Row i is against the i-th true leaf, and exactly zero there.
         """
-        positions = checked_numbers(leaf_positions, self.graph.n_leaves, "leaf position")
+        positions = self._positions(leaf_positions)
         shape = (len(positions), self.graph.n_leaves)
         if out is None:
             out = np.empty(shape)
@@ -106,6 +106,9 @@ class Loss(ABC):
     @abstractmethod
     def _fill(self, leaf_positions: npt.NDArray[np.int64], out: AnyFloats) -> None:
         """Write Δ of every leaf against each of the given leaves into ``out``."""
+
+    def _positions(self, leaf_positions: npt.ArrayLike) -> npt.NDArray[np.int64]:
+        return checked_numbers(leaf_positions, self.graph.n_leaves, "leaf position")
 
     def by_rows(self, leaf_positions: npt.ArrayLike) -> LossRows:
         """The same in less memory, if there is a way; else a row for every leaf that is asked about."""

@@ -43,7 +43,7 @@ class Hamming(Loss):
         self._difference.fill(leaf_positions, out)
 
     def by_rows(self, leaf_positions: npt.ArrayLike) -> LossRows:
-        found = self._difference.by_rows(np.asarray(leaf_positions, np.int64))
+        found = self._difference.by_rows(self._positions(leaf_positions))
         return super().by_rows(leaf_positions) if found is None else found
 
     @classmethod

@@ -53,7 +53,7 @@ class Normalized(Loss):
         np.sqrt(out, out=out)
 
     def by_rows(self, leaf_positions: npt.ArrayLike) -> LossRows:
-        found = self._difference.by_rows(np.asarray(leaf_positions, np.int64))
+        found = self._difference.by_rows(self._positions(leaf_positions))
         if found is None:
             return super().by_rows(leaf_positions)
         if self._roots is None:

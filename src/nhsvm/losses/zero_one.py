@@ -34,7 +34,7 @@ class ZeroOne(Loss):
         out[np.arange(len(out)), leaf_positions] = 0.0
 
     def by_rows(self, leaf_positions: npt.ArrayLike) -> LossRows:
-        leaves = np.asarray(leaf_positions, np.int32)
+        leaves = self._positions(leaf_positions).astype(np.int32)
         n = len(leaves)
         row = np.ones((1, self.graph.n_leaves))
         return LossRows(row, np.zeros(n, np.int32), np.arange(n + 1), leaves, np.zeros(n))

@@ -89,13 +89,16 @@ class LeafSearch:
         true = self.problem.true_rewards(samples, rewards)
         return value - true, bound - true
 
-    def gaps(self, samples: PtrArray, effort: int, weights: Weights, state: Levels) -> FloatArray:
-        """The parts of the gap that samples have, at most: C_i max_y r(y) − r·z_i."""
-        rewards, _, bound = self._asked(samples, effort, weights)
+    def gaps(
+        self, samples: PtrArray, effort: int, weights: Weights, state: Levels
+    ) -> tuple[FloatArray, FloatArray]:  # fmt: skip
+        """The parts of the gap that samples have, C_i max_y r(y) − r·z_i, at least and at most."""
+        rewards, value, bound = self._asked(samples, effort, weights)
         held = state.held(samples)
         owners = np.repeat(np.arange(len(samples)), np.diff(held.indptr))
         worth = np.bincount(owners, held.values * rewards[owners, held.columns], minlength=len(samples))
-        return np.asarray(self.problem.costs[samples] * bound - worth, np.float64)
+        costs = self.problem.costs[samples]
+        return costs * value - worth, costs * bound - worth
 
     def _asked(self, samples: PtrArray, effort: int, weights: Weights) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Rewards, in double precision; what the best sets are worth at least, and at most."""

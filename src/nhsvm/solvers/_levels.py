@@ -24,11 +24,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from nhsvm._jit import kernel
 from nhsvm.columns import Columns
 from nhsvm.hierarchy.graph import FloatArray, IntArray, PtrArray, Ragged
 from nhsvm.oracles._dag_few import DagFew, Lists
 from nhsvm.solvers._level_layout import layout_kernel, rising_kernel
+from nhsvm.solvers._level_marginals import coefficients_kernel, held_kernel, keep_kernel, loss_kernel
 from nhsvm.solvers._level_step import ALL, level_batch_kernel
 from nhsvm.solvers._steps import Steps, pointers
 from nhsvm.solvers._threads import Team
@@ -206,7 +206,7 @@ class Levels:
 
     def keep(self, samples: PtrArray, layout: Shelves) -> None:
         """Store what steps have made of a layout."""
-        sizes, masses, leaves, levels, n_kept, n_entries = _keep_kernel(
+        sizes, masses, leaves, levels, n_kept, n_entries = keep_kernel(
             pointers(layout.n_local),
             pointers(layout.n_cells),
             layout.weight,
@@ -231,14 +231,14 @@ class Levels:
     def loss(self, costs: FloatArray, weights: FloatArray, offset: FloatArray) -> float:
         """Σ_i Σ_y a_iy Δ(y, y_i) for Δ = Σ_n w_n 1[n in one of y, y_i] + o_n (1[n∈y] − 1[n∈y_i])."""
         indptr, columns, values = self.held()
-        return float(_loss_kernel(indptr, columns, values, *self.truth, costs, weights, offset))
+        return float(loss_kernel(indptr, columns, values, *self.truth, costs, weights, offset))
 
     def coefficients(self, costs: FloatArray, alpha: FloatArray) -> Updates:
         """α_n β_in of all samples."""
         held, truth = self.held(), self.truth
         n = len(held.columns) + len(truth.indices)
         found = Updates(np.zeros(len(costs) + 1, np.int64), np.empty(n, np.int32), np.empty(n))
-        _coefficients_kernel(*held, *truth, costs, alpha, *found)
+        coefficients_kernel(*held, *truth, costs, alpha, *found)
         total = found.indptr[-1]
         return Updates(found.indptr, found.columns[:total], found.values[:total])
 
@@ -250,7 +250,7 @@ class Levels:
         indptr = np.zeros(len(n_cells) + 1, np.int64)
         at_most = int(np.diff(self.lattice.paths_ptr)[kept[1]].sum())
         columns, values = np.empty(at_most, np.int32), np.empty(at_most)
-        _held_kernel(n_cells, *kept, self.lattice.paths_ptr, self.lattice.paths, indptr, columns, values)
+        held_kernel(n_cells, *kept, self.lattice.paths_ptr, self.lattice.paths, indptr, columns, values)
         return Updates(indptr, columns[: indptr[-1]], values[: indptr[-1]])
 
 
@@ -293,120 +293,3 @@ def _points(n_columns: int) -> Lattice:
     """Columns of which none is above another."""
     every = np.arange(n_columns, dtype=np.int32)
     return Lattice(np.zeros(n_columns + 1, np.int64), every[:0], np.arange(n_columns + 1), every, every)
-
-
-@kernel
-def _keep_kernel(local_ptr, cell_ptr, weight, z, column, leaf_of):
-    """Cells with mass and the levels of their leaves above zero, in the form in which they are stored."""
-    n = cell_ptr.shape[0] - 1
-    sizes, masses = np.empty(weight.shape[0], np.int32), np.empty(weight.shape[0])
-    leaves, levels = np.empty(z.shape[0], np.int32), np.empty(z.shape[0])
-    n_kept, n_entries = np.zeros(n, np.int64), np.zeros(n, np.int64)
-    cell, at, top = 0, 0, 0
-    for t in range(n):
-        lo, hi = local_ptr[t], local_ptr[t + 1]
-        begin, first = at, cell
-        for k in range(cell_ptr[t], cell_ptr[t + 1]):
-            if weight[k] > 0.0:
-                start = at
-                for j in range(hi - lo):
-                    leaf = leaf_of[column[lo + j]]
-                    if leaf >= 0 and z[top + j] > 0.0:
-                        leaves[at] = leaf
-                        levels[at] = min(z[top + j], weight[k])
-                        at += 1
-                sizes[cell] = at - start
-                masses[cell] = weight[k]
-                cell += 1
-            top += hi - lo
-        n_kept[t], n_entries[t] = cell - first, at - begin
-    return sizes[:cell], masses[:cell], leaves[:at], levels[:at], n_kept, n_entries
-
-
-@kernel
-def _held_kernel(n_cells, sizes, leaves, levels, paths_ptr, paths, indptr, columns, values):
-    """Marginals z of every sample, the sum over its cells."""
-    n_columns = 0
-    for c in paths:
-        n_columns = max(n_columns, c + 1)
-    total, here = np.zeros(n_columns), np.zeros(n_columns)
-    some, few = np.empty(n_columns, np.int32), np.empty(n_columns, np.int32)
-    cell, at, top = 0, 0, 0
-    for i in range(n_cells.shape[0]):
-        n = 0
-        for _ in range(n_cells[i]):
-            m = 0
-            for e in range(at, at + sizes[cell]):
-                if levels[e] <= 0.0:  # of a sample that costs nothing: it would be listed again and again
-                    continue
-                for q in range(paths_ptr[leaves[e]], paths_ptr[leaves[e] + 1]):
-                    c = paths[q]
-                    if here[c] == 0.0:
-                        few[m] = c
-                        m += 1
-                    here[c] = max(here[c], levels[e])
-            for e in range(m):
-                c = few[e]
-                if total[c] == 0.0:
-                    some[n] = c
-                    n += 1
-                total[c] += here[c]
-                here[c] = 0.0
-            at += sizes[cell]
-            cell += 1
-        for e in range(n):
-            columns[top] = some[e]
-            values[top] = total[some[e]]
-            total[some[e]] = 0.0
-            top += 1
-        indptr[i + 1] = top
-
-
-@kernel
-def _loss_kernel(indptr, columns, values, truth_ptr, truth, costs, weights, offset):
-    own = np.zeros(weights.shape[0], np.uint8)
-    total = 0.0
-    for i in range(costs.shape[0]):
-        for e in range(truth_ptr[i], truth_ptr[i + 1]):
-            own[truth[e]] = 1
-            total += costs[i] * (weights[truth[e]] - offset[truth[e]])
-        for e in range(indptr[i], indptr[i + 1]):
-            c = columns[e]
-            total += values[e] * ((-weights[c] if own[c] == 1 else weights[c]) + offset[c])
-        for e in range(truth_ptr[i], truth_ptr[i + 1]):
-            own[truth[e]] = 0
-    return total
-
-
-@kernel
-def _coefficients_kernel(
-    indptr, columns, values, truth_ptr, truth, costs, alpha, out_ptr, out_columns, out_values
-):  # fmt: skip
-    beta = np.zeros(alpha.shape[0])
-    met = np.zeros(alpha.shape[0], np.uint8)
-    top = 0
-    for i in range(costs.shape[0]):
-        first = top
-        for e in range(truth_ptr[i], truth_ptr[i + 1]):
-            c = truth[e]
-            beta[c] = costs[i]
-            met[c] = 1
-            out_columns[top] = c
-            top += 1
-        for e in range(indptr[i], indptr[i + 1]):
-            c = columns[e]
-            beta[c] -= values[e]
-            if met[c] == 0:
-                met[c] = 1
-                out_columns[top] = c
-                top += 1
-        last, top = top, first
-        for e in range(first, last):
-            c = out_columns[e]
-            if abs(beta[c]) > 1e-14 * costs[i]:
-                out_columns[top] = c
-                out_values[top] = alpha[c] * beta[c]
-                top += 1
-            beta[c] = 0.0
-            met[c] = 0
-        out_ptr[i + 1] = top

@@ -37,6 +37,8 @@ _NEAR = 0.35  # gap from which on all samples can be asked about with the same w
 _NEARER = 0.05  # the same where nothing is remembered
 _FINDS = 0.2  # gap down to which putting in single leaves finds enough, where nothing is remembered
 _SAMPLED, _MANY = 8192, 4  # samples that the gap is estimated by, where there are so many times as many
+_FALLS = 0.9  # of the gap when a certificate was put off: it is put off again only if there is no more left
+_CLOSE = 2.0  # times the tolerance: estimates from which on that is done
 _SETTLED = 0.12  # gap from which on samples may be left out of a pass, there too
 _REST = 0.1  # of the gap that samples had when they were last visited: what those left out had at most
 _CACHED = 50  # passes over the cells in use between two that ask the oracle, at most
@@ -79,6 +81,8 @@ class SetAscent(SetCertificate):
         made = _first_state(problem) if state is None else state
         super().__init__(options, problem.weights() if weights is None else weights, made, problem.costs, team)
         self.effort = 0  # the oracle in use
+        self.provable = 0.0  # the gap that a certificate would prove, as far as some samples tell; 0 if none were asked
+        self.put_off = np.inf  # the gap when a certificate was last put off for that
         if isinstance(made, Levels):
             self.ratio = 1.0  # steps change the weights, and so what was met; where it is good enough, none are taken
         # what the oracle knows of every sample from the last time, and how to renew that, if it can make use of it
@@ -104,6 +108,7 @@ class SetAscent(SetCertificate):
         return self._started
 
     def one_pass(self) -> None:
+        self.provable = 0.0
         self.thorough = self.thorough or self.certificate.gap <= self.near  # far away, single leaves find enough
         if self.search is not None and self.certificate.gap <= _FINDS:  # one leaf after the other, most sets are missed
             self.effort = max(self.effort, 1)
@@ -115,29 +120,38 @@ class SetAscent(SetCertificate):
                 self.sample_gap(self.search)
 
     def sample_gap(self, search: LeafSearch) -> None:
-        """Estimate the gap anew, for the weights as they are now, by what is proved of some of the samples.
+        """Near the end, estimate the gap anew, for the weights as they are now, by some of the samples.
 
-        What a pass has met are slacks of the weights on the way; at its end the gap is less, at times by a third. A
-        certificate as soon as it can succeed saves a pass.
+        What a pass has met are slacks of the weights on the way; at its end the gap is less, at times by a third. What
+        is proved of these samples tells whether a certificate would succeed, which takes as long as a pass.
         """
         every = np.flatnonzero(self.costs > 0)
-        if len(every) < _MANY * _SAMPLED:
+        if len(every) < _MANY * _SAMPLED or self.certificate.gap * self.ratio > _CLOSE * self.options.tol:
             return
         some = np.sort(self.rng.choice(every, _SAMPLED, replace=False))
-        gaps, state = np.empty(len(some)), self.state
+        least, most = np.empty((2, len(some)))
+        state = self.state
         assert isinstance(state, Levels)
         effort = max(self.effort, len(self.oracles) - 2)  # what a certificate asks about those with the loosest bounds
 
         def work(k: int) -> None:
             part = slice(k * AT_A_TIME, (k + 1) * AT_A_TIME)
-            gaps[part] = search.gaps(some[part], effort, self.weights, state)
+            least[part], most[part] = search.gaps(some[part], effort, self.weights, state)
 
         self.team.each(-(-len(some) // AT_A_TIME), work)
-        error = float(gaps.std()) / len(some) ** 0.5  # a certificate in vain takes as long as a pass
-        dual_value = self.certificate.dual
-        gap = max(0.0, len(every) * (float(gaps.mean()) + error))
-        self.certificate = Certificate(dual_value + gap, dual_value)
+        dual_value, error = self.certificate.dual, float(most.std()) / len(some) ** 0.5
+        seen, provable = (len(every) * max(0.0, gap) for gap in (float(least.mean()), float(most.mean()) + error))
+        self.certificate = Certificate(dual_value + seen, dual_value)
+        self.provable = Certificate(dual_value + provable, dual_value).gap
         self.history[-1].update(self.values())
+
+    def try_certificate(self) -> None:
+        # not in vain; but when little is left to learn, oracles that take longer have to prove what these do not
+        tol, gap = self.options.tol, self.certificate.gap
+        if self.provable > tol and READY * tol < gap <= _FALLS * self.put_off:
+            self.put_off = gap
+            return
+        super().try_certificate()
 
     def visited(self) -> tuple[np.ndarray, float]:
         """Near the optimum of a large problem, not those that had next to no gap; but none is left out twice."""

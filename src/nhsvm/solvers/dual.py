@@ -14,8 +14,8 @@ block steps over the planes they have, one after the other, each reading and cha
 Weights in rows of any length have no quick way to a single weight. There, cached passes follow a batch pass: the places
 of the weights that they need are found once, for as many samples as memory has room for.
 
-Results are the same, bit for bit, for any number of threads. The slacks that a pass meets estimate the gap; when it
-seems small enough, the weights are rebuilt from the dual variables in double precision and the exact oracle goes
+Results are the same, bit for bit, for any number of threads. The slacks that a pass meets estimate the gap (on large
+DAGs some samples do, after the pass); when it seems small enough, the weights are rebuilt from the dual variables in double precision and the exact oracle goes
 through all samples. The gap so found is the one that is reported, and that ends the fit.
 """
 
