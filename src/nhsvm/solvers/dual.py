@@ -15,8 +15,9 @@ Weights in rows of any length have no quick way to a single weight. There, cache
 of the weights that they need are found once, for as many samples as memory has room for.
 
 Results are the same, bit for bit, for any number of threads. The slacks that a pass meets estimate the gap (on large
-DAGs some samples do, after the pass); when it seems small enough, the weights are rebuilt from the dual variables in double precision and the exact oracle goes
-through all samples. The gap so found is the one that is reported, and that ends the fit.
+DAGs some samples do, after the pass); when it seems small enough, the weights are rebuilt from the dual variables in
+double precision and the exact oracle goes through all samples. The gap so found is the one that is reported, and that
+ends the fit.
 """
 
 from __future__ import annotations
