@@ -123,7 +123,8 @@ class SetAscent(SetCertificate):
         """Near the end, estimate the gap anew, for the weights as they are now, by some of the samples.
 
         What a pass has met are slacks of the weights on the way; at its end the gap is less, at times by a third. What
-        is proved of these samples tells whether a certificate would succeed, which takes as long as a pass.
+        the oracle that a certificate asks first proves of these samples tells whether it would succeed: it takes as
+        long as a pass.
         """
         every = np.flatnonzero(self.costs > 0)
         if len(every) < _MANY * _SAMPLED or self.certificate.gap * self.ratio > _CLOSE * self.options.tol:
@@ -132,11 +133,10 @@ class SetAscent(SetCertificate):
         least, most = np.empty((2, len(some)))
         state = self.state
         assert isinstance(state, Levels)
-        effort = max(self.effort, len(self.oracles) - 2)  # what a certificate asks about those with the loosest bounds
 
         def work(k: int) -> None:
             part = slice(k * AT_A_TIME, (k + 1) * AT_A_TIME)
-            least[part], most[part] = search.gaps(some[part], effort, self.weights, state)
+            least[part], most[part] = search.gaps(some[part], self.effort, self.weights, state)
 
         self.team.each(-(-len(some) // AT_A_TIME), work)
         dual_value, error = self.certificate.dual, float(most.std()) / len(some) ** 0.5
