@@ -53,6 +53,14 @@ def test_nests_is_that_every_leaf_has_a_column_of_its_own(h, seed):
     assert columns.nests == (h.is_tree and all(own))
 
 
+@given(hierarchies(), seeds)
+def test_beyond_the_head_are_ends_of_paths(h, seed):
+    columns = make_columns(h.graph, random_alpha(h, seed))
+    inside = {c for k in range(h.n_leaves) for c in columns.paths.row(k)[:-1].tolist()}
+    assert columns.head == max(inside, default=-1) + 1
+    assert columns.head < columns.n_columns
+
+
 @given(dags())
 def test_a_dag_has_no_nearest_columns(h):
     columns = make_columns(h.graph, np.ones(h.n_nodes))

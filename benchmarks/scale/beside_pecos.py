@@ -16,6 +16,7 @@ import subprocess
 import sys
 import time
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -38,9 +39,11 @@ from data import Problem  # noqa: E402
 def prepared(options: argparse.Namespace) -> tuple[Problem, Path]:
     """The documents, and the folder where PECOS finds them."""
     shape = SHAPES[options.shape].scaled(options.size)
+    if options.topic is not None:
+        shape = replace(shape, topic=options.topic)
     made = make(shape, seed=options.seed)
     problem = Problem(options.shape, made.hierarchy, made.X, made.y, made.X_test, made.y_test)
-    folder = options.scratch / f"{options.shape}-{options.size:g}-{options.seed}"
+    folder = options.scratch / f"{options.shape}-{options.size:g}-{options.seed}-{shape.topic:g}"
     if not (folder / "facts.json").exists():
         folder.mkdir(parents=True, exist_ok=True)
         write(problem, None, folder)
@@ -88,6 +91,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--shape", choices=SHAPES, default="tree7k")
     parser.add_argument("--size", type=float, default=1.0)
+    parser.add_argument("--topic", type=float, help="share of words that tell of the label; the less the harder")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--C", type=float, default=1.0, help="of ours")
     parser.add_argument("--grid", type=float, nargs="+", default=[0.3, 1.0, 3.0], help="C of PECOS")

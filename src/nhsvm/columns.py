@@ -65,6 +65,13 @@ class Columns:
         return np.array_equal(self.paths.indices, np.arange(self.n_leaves)) and self.longest == 1
 
     @cached_property
+    def head(self) -> int:
+        """Columns up to the last one that is inside a path, of which those beyond it are the ends: 0 if none is."""
+        inside = np.ones(len(self.paths.indices), dtype=bool)
+        inside[self.paths.indptr[1:][self.paths.sizes() > 0] - 1] = False
+        return int(self.paths.indices[inside].max(initial=-1)) + 1
+
+    @cached_property
     def longest(self) -> int:
         """Columns on the longest path."""
         return int(self.paths.sizes().max())

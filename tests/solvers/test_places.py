@@ -2,15 +2,17 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+import scipy.sparse as sp
+from hypothesis import event, given
 from hypothesis import strategies as st
 
-from nhsvm.solvers import _memory, _places, _rows
+from nhsvm.solvers import _in_use, _memory, _places, _rows, dual
 from nhsvm.solvers._hybrid import HybridWeights
 from nhsvm.solvers._places import find_places
 from nhsvm.solvers._sparse import SparseWeights
 from nhsvm.solvers._threads import Team
-from nhsvm.solvers.dual import PlanesAscent
+from nhsvm.solvers._updates import Updates
+from nhsvm.solvers.dual import Dual, PlanesAscent
 from solvers.problems import MARGINS, make_case
 from solvers.test_hybrid import ENOUGH, close, table_of
 
@@ -109,6 +111,31 @@ def test_a_weight_that_is_not_stored_gets_a_place():
     np.testing.assert_allclose(table_of(rows), table.values, rtol=1e-8, atol=1e-10)
 
 
+@given(seeds)
+def test_places_stay_while_rows_grow_and_become_full(seed):
+    """Other samples put weights into the same rows, after the places were found."""
+    case, planes, (rows, table) = ready(seed, n_nodes=40, d=12)
+    p = case.problem
+    rng = np.random.default_rng(seed)
+    samples = rng.permutation(np.flatnonzero(planes.count > 0))
+    change = p.columns.n_columns, rng.random() * 0.3
+    with Team(2) as team:
+        ((_, places),) = find_places(rows, samples, p.leaves, planes, p.columns, team)
+        was_full = rows.rows.size < 0
+        rows.rows.least = int(rng.integers(1, 12))
+        for _ in range(2):
+            who = rng.permutation(len(p.leaves))[:10]
+            made = sp.random_array((len(who), change[0]), density=change[1], rng=rng, format="csr")
+            updates = Updates(made.indptr.astype(np.int64), made.indices.astype(np.int32), 0.1 * made.data)
+            for weights in (rows, table):
+                weights.batch(who).apply(updates, team)
+    assert (was_full == ~places.short).all()
+    event("some became full" if (rows.rows.size < 0).sum() > was_full.sum() else "none became full")
+    ours, theirs = (one_pass(case, planes, w, samples, 0.0, at) for w, at in ((rows, places), (table, None)))
+    np.testing.assert_allclose(ours[1], theirs[1], rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(table_of(rows), table.values, rtol=1e-7, atol=1e-9)
+
+
 def test_parts_of_the_samples(monkeypatch):
     """With little room for places samples come in parts, each once."""
     monkeypatch.setattr(_rows, "_SHARE", 2.0)
@@ -124,12 +151,13 @@ def test_parts_of_the_samples(monkeypatch):
     assert most < 4_000
 
 
-@pytest.mark.parametrize("room", [2_000, 2**28])
-def test_fits_by_such_passes(room, monkeypatch):
+@pytest.mark.parametrize(("room", "kept"), [(2_000, 50_000), (2_000, 0), (2**28, 2**28)])
+def test_fits_by_such_passes(room, kept, monkeypatch):
     """As good as with a table, with fewer looks at all labels; the same to the last bit for any number of threads."""
     case = make_case(1, n=300, n_nodes=60, d=40, C=5.0)
     table = case.solve(tol=1e-6)
     monkeypatch.setattr(_places, "PLACES", room)
+    monkeypatch.setattr(_in_use, "KEPT", kept)
     monkeypatch.setattr(_memory, "TABLE", 0)
     monkeypatch.setattr(_rows, "_SHARE", 0.9)
     found = [case.with_(memory=ENOUGH).solve(tol=1e-6, n_threads=threads) for threads in (1, 3)]
@@ -141,3 +169,61 @@ def test_fits_by_such_passes(room, monkeypatch):
     monkeypatch.setattr(PlanesAscent, "placed_passes", lambda self: None)
     without = case.with_(memory=ENOUGH).solve(tol=1e-6)
     assert len(found[0].history) < len(without.history)
+
+
+@pytest.fixture
+def opening(monkeypatch):
+    """A run with weights in rows, before its first pass."""
+    monkeypatch.setattr(_memory, "TABLE", 0)
+    case = make_case(1, n=300, n_nodes=60, d=40, C=5.0).with_(memory=ENOUGH)
+    with Team(2) as team:
+        yield PlanesAscent(Dual(), case.problem, None, team)
+
+
+@pytest.mark.parametrize("kept", [0, 20_000, 2**28])
+def test_samples_whose_places_are_kept_and_the_others(opening, kept, monkeypatch):
+    """Each with planes is in one part, whatever there is room for."""
+    monkeypatch.setattr(_in_use, "KEPT", kept)
+    opening.batch_pass()
+    used = np.flatnonzero(opening.state.count > 0)
+    held = [samples for samples, _ in opening.kept]
+    assert sum(places.nbytes for _, places in opening.kept) <= kept
+    assert {0: not held, 20_000: 0 < len(held) < 4, 2**28: len(held) == 4}[kept]
+    parts = [samples for part in opening.parts() for samples, _ in part]
+    assert not opening.kept
+    assert np.isin(used, np.concatenate(parts)).all()
+    assert len(np.concatenate(parts)) == len(np.unique(np.concatenate(parts)))
+    for a, b in zip(held, parts, strict=False):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_places_are_forgotten_when_rows_are_made_anew(opening):
+    opening.batch_pass()
+    assert opening.kept
+    opening.rebuild()
+    assert not opening.kept
+
+
+def test_what_the_first_pass_gains_on_the_way_is_counted(opening):
+    opening.batch_pass()
+    assert opening.certificate.dual == pytest.approx(opening.measured()[0].dual, rel=1e-9)
+
+
+def test_the_first_pass_goes_back_to_what_it_has_met(monkeypatch):
+    """Passes over the planes in use while the first pass goes on leave a smaller gap than the same pass without."""
+    monkeypatch.setattr(_memory, "TABLE", 0)
+    cases = [make_case(seed, n=300, n_nodes=60, d=40, C=1.0).with_(memory=ENOUGH) for seed in range(8)]
+    gaps = []
+    for turns in (1, 4):
+        monkeypatch.setattr(dual, "_TURNS", turns)
+        gaps.append([case.solve(tol=1e-6, max_iter=1).certificate.gap for case in cases])
+    assert sum(gaps[1]) < sum(gaps[0])
+    assert sum(np.less(gaps[1], gaps[0])) >= 6
+
+
+def test_only_the_first_pass_from_nothing_is_an_opening(opening):
+    assert opening.opening
+    opening.batch_pass()
+    assert not opening.opening
+    again = PlanesAscent(Dual(), opening.problem, opening.state, opening.team)
+    assert not again.opening

@@ -591,7 +591,7 @@ def cached_kernel(
 @inlined
 def _read_places(i, indptr, indices, data, value, placed, dots):
     """Add what the short and full rows of a sample's features make of its columns; returns how many columns it has."""
-    start, size, full, _, first, column, begin, offset = placed
+    start, size, full, _, first, column, begin, offset, short = placed
     columns = column[first[i] : first[i + 1]]
     n = columns.shape[0]
     at = begin[i]
@@ -606,14 +606,14 @@ def _read_places(i, indptr, indices, data, value, placed, dots):
             base = np.uintp(start[f])
             for k in range(n):
                 dots[k] += v * value[base + offset[at + k]]
-            at += n
+        at += n if short[f] else 0
     return n
 
 
 @inlined
 def _write_places(i, indptr, indices, data, value, placed, changes):
     """Change the same weights."""
-    start, size, full, _, first, column, begin, offset = placed
+    start, size, full, _, first, column, begin, offset, short = placed
     columns = column[first[i] : first[i + 1]]
     n = columns.shape[0]
     at = begin[i]
@@ -628,13 +628,13 @@ def _write_places(i, indptr, indices, data, value, placed, changes):
             base = np.uintp(start[f])
             for k in range(n):
                 value[base + offset[at + k]] += v * changes[k]
-            at += n
+        at += n if short[f] else 0
 
 
 @inlined
 def _fetch_places(i, indptr, indices, value, placed):
     """Ask for the weights of a sample's columns."""
-    start, size, full, _, first, column, begin, offset = placed
+    start, size, full, _, first, column, begin, offset, short = placed
     columns = column[first[i] : first[i + 1]]
     n = columns.shape[0]
     at = begin[i]
@@ -649,7 +649,7 @@ def _fetch_places(i, indptr, indices, value, placed):
             base = np.uintp(start[f])
             for k in range(n):
                 prefetch(value, base + offset[at + k])
-            at += n
+        at += n if short[f] else 0
 
 
 @kernel

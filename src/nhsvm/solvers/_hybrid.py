@@ -12,12 +12,14 @@ import scipy.sparse as sp
 
 from nhsvm.columns import Columns
 from nhsvm.hierarchy.graph import FloatArray, IntArray, PtrArray
+from nhsvm.oracles._proposals import Proposals
 from nhsvm.rows import StoredRows
 from nhsvm.solvers._block import placed_kernel
 from nhsvm.solvers._places import Places, find_places
 from nhsvm.solvers._planes import Planes
 from nhsvm.solvers._row_changes import apply_kernel, promote_kernel
 from nhsvm.solvers._row_rebuild import bounds_kernel, counts_kernel, first_entries, rebuild_kernel
+from nhsvm.solvers._row_tails import tails_kernel
 from nhsvm.solvers._rows import Rows, scores_kernel
 from nhsvm.solvers._sparse import SparseBatch, csr, squared_norms
 from nhsvm.solvers._threads import Team
@@ -104,7 +106,20 @@ class HybridWeights:
 
     def scores(self, rows: npt.NDArray[np.int64], out: npt.NDArray[Any]) -> None:
         """``out[t] = U x`` for the samples ``rows``; summed in the precision of ``out``."""
-        scores_kernel(rows, self.indptr, self.indices, self.data, *self.rows.arrays, self.constant, self.bias, out)
+        self.head_scores(rows, self.n_columns, out)
+
+    def head_scores(self, rows: npt.NDArray[np.int64], head: int, out: npt.NDArray[Any]) -> None:
+        """The same, but of full rows only the first columns are read; :meth:`add_tails` knows of the others."""
+        samples = self.indptr, self.indices, self.data
+        scores_kernel(rows, *samples, *self.rows.arrays, self.constant, self.bias, head, out)
+
+    def add_tails(self, rows: npt.NDArray[np.int64], leaves: IntArray, columns: Columns, found: Proposals) -> None:
+        """Make the values of labels exact that were proposed by :meth:`head_scores` up to ``columns.head``."""
+        stored = self.rows
+        tails_kernel(
+            rows, self.indptr, self.indices, self.data, stored.start, stored.size, stored.full, columns.head, leaves,
+            *columns.paths, found.leaf, found.size, found.scale, found.value, found.slack,
+        )  # fmt: skip
 
     def scorer(self, rows: npt.NDArray[np.int64]) -> Scorer:
         """``scorer(lo, hi, out)`` fills ``out[lo:hi]`` with the scores of the samples ``rows[lo:hi]``."""
@@ -244,7 +259,8 @@ class StoredWeights:
     def scores(self, rows: npt.NDArray[np.int64], out: npt.NDArray[Any]) -> None:
         """``out[t] = U x`` for the samples ``rows``; summed in the precision of ``out``."""
         X, stored = self.X, self.rows
-        scores_kernel(rows, X.indptr, X.indices, X.data, *stored.arrays, stored.constant, self.bias, out)
+        samples = X.indptr, X.indices, X.data
+        scores_kernel(rows, *samples, *stored.arrays, stored.constant, self.bias, out.shape[1], out)
 
 
 class HybridBatch(SparseBatch):

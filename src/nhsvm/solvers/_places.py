@@ -23,25 +23,32 @@ from nhsvm.solvers._row_rebuild import first_entries
 from nhsvm.solvers._threads import Team
 
 PLACES = 2**26  # bytes of places at a time
+KEPT = 2**28  # bytes of places that are kept while the first pass goes on
 
 
 class Places(NamedTuple):
     """Columns of samples, and their places in short rows.
 
     Sample i has the columns ``column[first[i] : first[i + 1]]``. Its s-th feature with a short row has the weight of
-    the k-th of n columns at the place ``offset[begin[i] + s·n + k]`` of that row.
+    the k-th of n columns at the place ``offset[begin[i] + s·n + k]`` of that row. Rows that were short then may be
+    full by now: ``short`` says which have places.
     """
 
     first: PtrArray
     column: npt.NDArray[Any]
     begin: PtrArray
     offset: npt.NDArray[Any]
+    short: BoolArray
+
+    @property
+    def nbytes(self) -> int:
+        return sum(array.nbytes for array in self)
 
 
 def find_places(
     weights: Any, samples: PtrArray, leaves: IntArray, planes: Planes, columns: Columns, team: Team
 ) -> Iterator[tuple[PtrArray, Places]]:
-    """Some samples at a time, in the order given, and their places, which are valid while rows get no other weights.
+    """Some samples at a time, in the order given, and their places, which are valid until rows are made anew.
 
     Parameters
     ----------
@@ -91,7 +98,7 @@ def _places(weights: Any, first: PtrArray, column: IntArray, team: Team) -> Plac
     team.split(n_threads, work)
     if not enough.all():
         raise rows.exhausted()
-    return Places(first, column, begin, offset)
+    return Places(first, column, begin, offset, rows.size >= 0)
 
 
 def _begins(weights: Any, first: PtrArray) -> PtrArray:

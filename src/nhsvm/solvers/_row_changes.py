@@ -164,10 +164,12 @@ def place_kernel(
         filled[f - low] = entries[f] - entries[low]
     for t in range(cursor.shape[0]):
         n = first[t + 1] - first[t]
+        if n == 0:
+            continue
         j = cursor[t]
         while j < indptr[t + 1] and indices[j] < high:
             f = indices[j]
-            if n > 0 and size[f] >= 0:
+            if size[f] >= 0:
                 at = filled[f - low]
                 who[at] = t
                 seat[at] = next_seat[t]

@@ -203,8 +203,11 @@ def _pack_kernel(start, size, index, value, full, new_start, new_index, new_valu
 
 
 @kernel
-def scores_kernel(rows, indptr, indices, data, start, size, index, value, full, constant, bias, out):
-    """``out[t]`` = the rows of the features of sample ``rows[t]``, times their values, summed; and the constant."""
+def scores_kernel(rows, indptr, indices, data, start, size, index, value, full, constant, bias, head, out):
+    """``out[t]`` = the rows of the features of sample ``rows[t]``, times their values, summed; and the constant.
+
+    Of full rows the first ``head`` columns are read.
+    """
     n_columns = out.shape[1]
     which, factor = np.empty(4, np.int64), np.empty(4, out.dtype)
     for t in range(rows.shape[0]):
@@ -222,12 +225,12 @@ def scores_kernel(rows, indptr, indices, data, start, size, index, value, full, 
                 if n == 4:
                     r0, r1, r2, r3 = full[which[0]], full[which[1]], full[which[2]], full[which[3]]
                     v0, v1, v2, v3 = factor[0], factor[1], factor[2], factor[3]
-                    for m in range(n_columns):
+                    for m in range(head):
                         s[m] += v0 * widened(r0[m]) + v1 * widened(r1[m]) + v2 * widened(r2[m]) + v3 * widened(r3[m])
                     n = 0
         for k in range(n):
             r0, v0 = full[which[k]], factor[k]
-            for m in range(n_columns):
+            for m in range(head):
                 s[m] += v0 * widened(r0[m])
         for j in range(first, last):
             if j + 2 < last and size[indices[j + 2]] > 0:  # rows are far apart: ask for one two features ahead

@@ -12,7 +12,8 @@ changes. Only the choice of labels is a batch old. (1) and (3) run on all thread
 block steps over the planes they have, one after the other, each reading and changing only the weights of its planes.
 
 Weights in rows of any length have no quick way to a single weight. There, cached passes follow a batch pass: the places
-of the weights that they need are found once, for as many samples as memory has room for.
+of the weights that they need are found once, for as many samples as memory has room for. In the first pass, whose early
+steps are soon out of date, they also come in between, and labels are chosen by the weights that are quick to read.
 
 Results are the same, bit for bit, for any number of threads. The slacks that a pass meets estimate the gap (on large
 DAGs some samples do, after the pass); when it seems small enough, the weights are rebuilt from the dual variables in
@@ -22,15 +23,16 @@ ends the fit.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from nhsvm.hierarchy.graph import FloatArray
 from nhsvm.objective import Certificate, dual, penalty, primal
 from nhsvm.oracles._proposals import Proposals
 from nhsvm.solvers._ascent import SWEEPS, Ascent, Norms
+from nhsvm.solvers._in_use import InUse
 from nhsvm.solvers._measure import measure
 from nhsvm.solvers._multilabel import SetAscent
 from nhsvm.solvers._planes import Batch, Planes
@@ -41,10 +43,7 @@ from nhsvm.solvers._updates import Updates
 
 _NEW = 32  # labels a visit may add to those of a sample
 _FEW = 8  # the same in a pass that is followed by many passes over the planes in use
-_FOCUS = 3  # passes over the samples with most of the gap, between two over all
-_CACHED = 200  # passes over the planes in use between two full passes, at most
-_PLACED = 3  # the same where places had to be found for it; one after the first pass, whose planes are soon not all
-_LEFT = 0.2  # of the gap that the first of these met: enough
+_TURNS = 4  # parts of the first pass; after each of them a pass over the planes in use so far
 _SCORES = 2**18  # scores (samples × columns) in one chunk of a search pass
 
 
@@ -95,20 +94,26 @@ class Dual:
         return PlanesAscent(self, problem, state, team)
 
 
-class PlanesAscent(Ascent):
+class PlanesAscent(InUse):
     """Single labels: the dual variables are planes, and passes over those in use may be cheaper than over all."""
 
-    state: Planes
     first_batch, largest_batch = 64, 320
 
     def __init__(self, options: Dual, problem: Problem, planes: Planes | None, team: Team) -> None:
         self.problem = problem
+        self.kept = []
+        self.fresh = planes is None or not planes.n_planes
         state = Planes(problem.n_samples) if planes is None else planes
         super().__init__(options, problem.weights(), state, problem.costs, team)
 
     @property
     def started(self) -> bool:
         return self.state.n_planes > 0
+
+    @property
+    def opening(self) -> bool:
+        """Whether this is the first pass of all, with weights in rows: what is found is soon out of date."""
+        return bool(self.weights.placed) and self.fresh and not self.history
 
     def one_pass(self) -> None:
         if self.weights.cheap(self.state, self.problem.columns):
@@ -119,6 +124,17 @@ class PlanesAscent(Ascent):
             self.batch_pass()
             if self.weights.placed and self.certificate.gap > self.options.tol:
                 self.placed_passes()
+
+    def visits(self, batches: list[np.ndarray], tolerance: float) -> Iterator[tuple[np.ndarray, Any, float]]:
+        """In the first pass, where places have to be found, also passes over the planes in use so far."""
+        since = 0
+        for k, (samples, found, gain) in enumerate(super().visits(batches, tolerance), 1):
+            if self.opening and _TURNS * k // len(batches) > _TURNS * (k - 1) // len(batches):
+                self.keep(np.concatenate(batches[since:k]))
+                since = k
+                if k < len(batches):
+                    gain += self.revisit()
+            yield samples, found, gain
 
     def search_pass(self) -> None:
         """New planes for every sample, with the weights as they are, whose gap is thereby measured."""
@@ -136,85 +152,31 @@ class PlanesAscent(Ascent):
             self.state.add(samples, found)
         self.estimate(dual_value, slack, wrong)
 
-    def cached_passes(self) -> None:
-        """Passes over the planes in use, until these are near their best."""
-        primal_value, dual_value = self.certificate
-        gap = primal_value - dual_value
-        tolerance = 0.1 * max(self.options.tol * primal_value, 0.3 * gap) / float(self.costs.sum())
-        enough = max(0.8 * self.options.tol * primal_value, 0.25 * gap)
-        samples = np.flatnonzero(self.state.count > 0)
-        gain = self.rounds(samples, tolerance, enough, 0.0, _CACHED)
-        self.certificate = Certificate(primal_value, dual_value + gain)
-
-    def placed_passes(self) -> None:
-        """The same for weights in rows, some samples at a time."""
-        problem = self.problem
-        primal_value, dual_value = self.certificate
-        aim, total = self.options.tol * primal_value, float(self.costs.sum())
-        most = _PLACED if len(self.history) > 1 else 1
-        samples = self.rng.permutation(np.flatnonzero(self.state.count > 0))
-        for some, places in self.weights.places(samples, problem.leaves, self.state, problem.columns, self.team):
-            tolerance = 0.1 * max(aim, 0.03 * (primal_value - dual_value)) / total
-            enough = 0.8 * aim * float(self.costs[some].sum()) / total
-            dual_value += self.rounds(some, tolerance, enough, _LEFT, most, places)
-        self.certificate = Certificate(max(primal_value, dual_value), dual_value)
-
-    def rounds(
-        self, samples: np.ndarray, tolerance: float, enough: float, share: float, most: int, places: Any = None
-    ) -> float:
-        """Passes over the planes in use, ``most`` of them over all samples and some over those with most of the gap.
-
-        They end when the gap that is met is ``enough``, or this share of what was met at first. Returns the gain.
-        """
-        total = 0.0
-        for k in range(most):
-            samples = samples[self.state.count[samples] > 0]
-            gaps, gain = self.cached_pass(samples, tolerance, places)
-            total += gain
-            left = gaps.sum()
-            enough = max(enough, share * left) if k == 0 else enough
-            if left <= enough:
-                break
-            some = samples[gaps > 0.5 * gaps.mean()]  # most of the gap is in few samples
-            for _ in range(_FOCUS):
-                gaps, gain = self.cached_pass(some, tolerance, places)
-                total += gain
-                if gaps.sum() <= 0.5 * left:
-                    break
-        return total
-
-    def cached_pass(self, samples: np.ndarray, tolerance: float, places: Any = None) -> tuple[FloatArray, float]:
-        """Block steps over the planes in use of some samples; their gaps as met, and the gain of the dual."""
-        problem, planes = self.problem, self.state
-        order = self.rng.permutation(len(samples))
-        met = np.empty(len(samples))
-        unscaled = not problem.oracle.normalized
-        gain = self.weights.cached_pass(
-            samples[order], problem.leaves, problem.costs, planes.pool, problem.columns, unscaled, tolerance, met,
-            places,
-        )  # fmt: skip
-        gaps = np.empty(len(samples))
-        gaps[order] = met
-        return gaps, gain
-
     def propose(self, samples: np.ndarray, tolerance: float, n_new: int | None = None) -> Proposals:
         """The planes of some samples and up to ``n_new`` more."""
         problem = self.problem
         if n_new is None:
-            n_new = _FEW if self.weights.placed and not self.history else _NEW
+            n_new = _FEW if self.opening else _NEW
+        head = problem.columns.head if self.opening else 0  # labels may be chosen by less than all weights
         leaves, costs = problem.leaves[samples], problem.costs[samples]
-        scorer = self.weights.scorer(samples)
+        weights: Any = self.weights
+        scorer = weights.scorer(samples)
         start, count, leaf, weight = self.state.of(samples)
         found = Proposals.empty(len(samples), int(count.max()) + n_new)
-        scores = np.empty((len(samples), self.weights.n_columns), dtype=self.weights.dtype)
+        scores = np.empty((len(samples), weights.n_columns), dtype=weights.dtype)
 
         def work(lo: int, hi: int) -> None:
-            scorer(lo, hi, scores)
             part = slice(lo, hi)
+            if head:
+                weights.head_scores(samples[part], head, scores[part])
+            else:
+                scorer(lo, hi, scores)
             problem.oracle.propose(
                 scores[part], leaves[part], costs[part], problem.oracle.losses(leaves[part]),
                 (start[part], count[part], leaf, weight), n_new, tolerance, found.part(part),
             )  # fmt: skip
+            if head:
+                weights.add_tails(samples[part], leaves[part], problem.columns, found.part(part))
 
         self.team.split(len(samples), work)
         return found
@@ -232,6 +194,7 @@ class PlanesAscent(Ascent):
         return self.state.mass()
 
     def rebuild(self) -> None:
+        self.kept.clear()  # places in rows that are made anew
         coefficients = self.state.coefficients(self.problem.leaves, self.problem.columns)
         self.norms = Norms(*self.weights.rebuild(coefficients, self.team))
 
