@@ -342,6 +342,20 @@ def test_a_full_disk_leaves_nothing(folder, monkeypatch):
     assert sorted(folder.iterdir()) == before
 
 
+def test_a_fit_without_a_proof_says_so(folder):
+    proved = nhsvm("train", "docs.jsonl", "--hierarchy", "tree.tsv", "--max-iter", "1", "--certify")
+    assert "above the optimum (proved)" in proved.out
+    done = nhsvm("train", "docs.jsonl", "--hierarchy", "tree.tsv", "--max-iter", "1", "--tol", "1e-9", "--no-certify")
+    assert done.code == 0
+    assert "objective  not measured, and no gap is proved" in done.out
+    assert "accuracy" not in done.out
+    assert "certify=False, so no gap is proved" in done.err
+    assert "no proved gap; 1 pass" in nhsvm("inspect", "model.nhsvm").out
+    found = json.loads(nhsvm("train", "docs.jsonl", "--max-iter", "1", "--tol", "1e-9", "--no-certify", "--json").out)
+    assert found["gap"] is None
+    assert found["objective"] is None
+
+
 def test_large_weights_are_announced(folder, monkeypatch):
     monkeypatch.setattr("nhsvm.cli.train._MUCH", 100)
     done = nhsvm("train", "docs.jsonl", "--hierarchy", "tree.tsv", "-q")

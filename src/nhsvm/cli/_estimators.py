@@ -124,6 +124,10 @@ class ModelOptions:
     solver: Annotated[SolverName | None, _solver(help="Method.", default="dual; alternating for SSVM")] = None
     tol: Annotated[float | None, _solver(help="Stop at this gap, which is proved.", default="0.001")] = None
     max_iter: Annotated[int | None, _solver(help="Passes over the data, at most.", default="1000")] = None
+    certify: Annotated[
+        bool | None,
+        _solver("--certify/--no-certify", help="Prove the gap of a fit that ends before it is reached.", default="yes"),
+    ] = None
     jobs: Annotated[int | None, _solver("--jobs", "-j", help="Threads; -1 for all cores.", default="1")] = None
     seed: Annotated[int | None, _solver(help="Order of the samples.", default="a fixed one")] = None
     memory_limit: Annotated[

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
@@ -120,7 +121,8 @@ def fit(
 def _result(
     dataset: Dataset, X: Any, estimator: Any, steps: list[tuple[str, Any]], options: ModelOptions
 ) -> dict[str, Any]:
-    error = estimator.history_[-1]["training_error"] if estimator.history_ else None
+    last = estimator.history_[-1] if estimator.history_ else {}
+    error = last["training_error"] if last.get("certified") else None  # others are of weights on the way
     return {
         "model": described(options),
         "samples": dataset.n_samples,
@@ -139,6 +141,7 @@ def _result(
 def show(result: dict[str, Any]) -> None:
     """The result in lines."""
     gap = f"{100 * result['gap']:.2g}" if result["gap"] < 0.99 else f"{100 * result['gap']:.0f}"  # not 1e+02
+    proof = f"{result['objective']:.6g}, of which at most {gap} % is above the optimum (proved)"
     sets = ", several labels each" if result["multilabel"] else ""
     lines = {
         "samples": f"{result['samples']:,}{sets}",
@@ -146,7 +149,7 @@ def show(result: dict[str, Any]) -> None:
         "labels": f"{result['classes']:,} in a hierarchy of {result['nodes']:,} nodes",
         "model": result["model"],
         "training": f"{result['passes']:,} pass{'' if result['passes'] == 1 else 'es'}, {result['seconds']:.1f} s",
-        "objective": f"{result['objective']:.6g}, of which at most {gap} % is above the optimum (proved)",
+        "objective": proof if math.isfinite(result["gap"]) else "not measured, and no gap is proved",
     }
     if result["training_accuracy"] is not None:
         lines["accuracy"] = f"{result['training_accuracy']:.2%} on the training data"

@@ -142,12 +142,14 @@ class HierarchicalSVM(Prediction, Probability, SetFit, WarmStart, Stream, Stored
 
         if not isinstance(self.solver, str):
             return self.solver
+        more = {} if self.certify else {"certify": False}  # which not every solver can leave out
         return SOLVERS[self.solver](
             tol=self.tol,
             max_iter=self.max_iter,
             n_threads=n_threads(self.n_jobs),
             seed=seed_of(self.random_state),
             callback=None if silent else Progress(self.verbose, self.callback),
+            **more,
         )
 
     def _tolerance(self) -> float:
@@ -180,6 +182,11 @@ class HierarchicalSVM(Prediction, Probability, SetFit, WarmStart, Stream, Stored
     def _warn_unless_converged(self, solution: Any) -> None:
         if solution.interrupted:
             text = f"interrupted after {self.n_iter_} passes; this model's certified gap is {self.gap_:.2e}"
+        elif not np.isfinite(self.gap_):
+            about = self.history_[-1]["gap"]
+            text = (
+                f"stopped after {self.n_iter_} passes; certify=False, so no gap is proved: about {about:.2g}, it seemed"
+            )
         elif not solution.converged:
             text = (
                 f"stopped after {self.n_iter_} passes at a gap of {self.gap_:.2e}, above tol={self._tolerance():g}; "

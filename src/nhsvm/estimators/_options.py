@@ -27,7 +27,7 @@ def check_options(estimator: Any) -> None:
         raise OptionError(f"hierarchy must be a Hierarchy or None, not a {type(hierarchy).__name__}")
     for name in ("C", "tol", "intercept_scaling"):
         _positive(estimator, name)
-    for name in ("fit_intercept", "warm_start", "probability", "allow_empty"):
+    for name in ("fit_intercept", "warm_start", "probability", "allow_empty", "certify"):
         _yes_or_no(estimator, name)
     if not is_number(estimator.leaf_offset) or not abs(estimator.leaf_offset) < np.inf:
         raise OptionError(f"leaf_offset must be a finite number, not {estimator.leaf_offset!r}")
@@ -73,6 +73,10 @@ def _check_solver(estimator: Any) -> None:
     solver = estimator.solver
     if isinstance(solver, type) or (solver not in SOLVERS if isinstance(solver, str) else not hasattr(solver, "solve")):
         raise OptionError(f"solver must be one of {list(SOLVERS)} or an instance, not {solver!r}")
+    if not estimator.certify and streams(estimator):
+        raise OptionError(
+            "certify=False goes with solver='dual'; solver='sgd' measures its objective to know when to stop"
+        )
     if estimator.warm_start and streams(estimator):
         raise OptionError("warm_start goes with solver='dual'; solver='sgd' has partial_fit instead")
 

@@ -63,6 +63,9 @@ class HRSVM(HierarchicalSVM):
         Stop when (primal − dual) / primal is proved to be at most this. From 1e-4 up, weights are single precision.
     max_iter : int
         Passes over the data, at most.
+    certify : bool
+        Prove ``gap_`` where the fit ends before ``tol`` is reached, by ``max_iter`` or the callback; that takes about as
+        long as another pass. Without it, ``gap_`` is then infinite and ``history_`` has estimates.
     n_jobs : int or None
         Threads; -1 for all cores. The result is the same, bit for bit, for any number.
     random_state : int, RandomState or None
@@ -128,6 +131,7 @@ class HRSVM(HierarchicalSVM):
         offsets: Any = None,
         tol: float = 1e-3,
         max_iter: int = 1000,
+        certify: bool = True,
         n_jobs: int | None = None,
         random_state: Any = None,
         memory_limit: Any = None,
@@ -147,6 +151,7 @@ class HRSVM(HierarchicalSVM):
         self.offsets = offsets
         self.tol = tol
         self.max_iter = max_iter
+        self.certify = certify
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.memory_limit = memory_limit

@@ -34,7 +34,7 @@ class SSVM(HierarchicalSVM):
         one they can have. "normalized" depends on α, and is refused.
     solver : "alternating" or instance
         Weights change between the passes of the dual method, until a gap of the joint problem is proved. An instance,
-        such as ``nhsvm.solvers.Alternating(tol=1e-5)``, has its own tol, max_iter, threads, seed and callback.
+        such as ``nhsvm.solvers.Alternating(tol=1e-5)``, has its own tol, max_iter, certify, threads, seed and callback.
     oracle : {"auto", "single_label", "tree_multilabel", "dag_multilabel", "lp"}
         How the most violating label, or label set, is found in training. "auto" tries all labels; of label sets it
         takes the dynamic programme on trees and the search with bounds elsewhere. "lp" is the paper's way, in HiGHS:
@@ -65,6 +65,9 @@ class SSVM(HierarchicalSVM):
         Stop when (primal − dual) / primal is proved to be at most this. From 1e-4 up, weights are single precision.
     max_iter : int
         Passes over the data, at most.
+    certify : bool
+        Prove ``gap_`` where the fit ends before ``tol`` is reached, by ``max_iter`` or the callback; that takes about as
+        long as another pass. Without it, ``gap_`` is then infinite and ``history_`` has estimates.
     n_jobs : int or None
         Threads; -1 for all cores. The result is the same, bit for bit, for any number.
     random_state : int, RandomState or None
@@ -134,6 +137,7 @@ class SSVM(HierarchicalSVM):
         offsets: Any = None,
         tol: float = 1e-3,
         max_iter: int = 1000,
+        certify: bool = True,
         n_jobs: int | None = None,
         random_state: Any = None,
         memory_limit: Any = None,
@@ -156,6 +160,7 @@ class SSVM(HierarchicalSVM):
         self.offsets = offsets
         self.tol = tol
         self.max_iter = max_iter
+        self.certify = certify
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.memory_limit = memory_limit

@@ -101,7 +101,8 @@ class Solution:
     weights : Weights
         U.
     certificate : Certificate
-        Primal and dual value; the dual of a method without one is 0, a bound that always holds.
+        Primal and dual value; the dual of a method without one is 0, a bound that always holds. Not a number if nobody
+        has measured them.
     history : list of dicts
         One a pass; ``certified`` says whether its values are exact or estimates made on the way.
     converged, interrupted : bool

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from nhsvm._jit import kernel, prefetch, widened
+from nhsvm._jit import inlined, kernel, prefetch, widened
 from nhsvm.errors import MemoryLimitError
 from nhsvm.hierarchy.graph import FloatArray, PtrArray
 from nhsvm.rows import StoredRows
@@ -190,16 +190,23 @@ class Rows:
         _rescale_kernel(*self.arrays, factors)
 
 
+@inlined
+def _copy(source, target):
+    """One after the other from the first on: the two may overlap."""
+    for k in range(source.shape[0]):
+        target[k] = source[k]
+
+
 @kernel
 def _pack_kernel(start, size, index, value, full, new_start, new_index, new_value, new_full):
     """Rows move to where they are to be; the new arrays may be the old ones if no row moves up."""
     for f in range(start.shape[0]):
-        for k in range(size[f]):
-            new_index[new_start[f] + k] = index[start[f] + k]
-            new_value[new_start[f] + k] = value[start[f] + k]
-        if size[f] < 0:
-            for m in range(full.shape[1]):
-                new_full[new_start[f], m] = full[start[f], m]
+        at, to, n = start[f], new_start[f], size[f]
+        if n < 0:
+            _copy(full[at], new_full[to])
+        else:
+            _copy(index[at : at + n], new_index[to : to + n])
+            _copy(value[at : at + n], new_value[to : to + n])
 
 
 @kernel

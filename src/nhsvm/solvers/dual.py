@@ -63,6 +63,9 @@ class Dual:
         Of the order of samples.
     callback : callable, optional
         Called with the record of every pass; a true result ends the fit.
+    certify : bool
+        Prove the gap where passes end before ``tol`` is reached. Without it, the certificate is then not a number;
+        after an interrupt there is one in any case, since weights are made anew for it.
     """
 
     tol: float = 1e-3
@@ -70,6 +73,7 @@ class Dual:
     n_threads: int = 1
     seed: int = 0
     callback: Callback | None = None
+    certify: bool = True
 
     def solve(self, problem: Problem | SetProblem, state: Any = None) -> Solution:
         """Solve from the given dual variables (``planes`` of a solution), which are changed, or from zero."""
@@ -80,12 +84,12 @@ class Dual:
                 ascent.run()
             except KeyboardInterrupt:
                 interrupted = True
-            if interrupted or not ascent.certified:
+            if interrupted or (self.certify and not ascent.certified):
                 ascent.certify()
+        certificate = ascent.certificate if ascent.certified else Certificate(np.nan, np.nan)
         return Solution(
-            ascent.weights, ascent.certificate, ascent.history, ascent.converged, interrupted, ascent.state,
-            ascent.shipped,
-        )  # fmt: skip
+            ascent.weights, certificate, ascent.history, ascent.converged, interrupted, ascent.state, ascent.shipped
+        )
 
     def _ascent(self, problem: Problem | SetProblem, state: Any, team: Team) -> Ascent:
         """One run, ready to begin."""

@@ -1,0 +1,110 @@
+"""Fits that end before tol is reached, and prove no gap."""
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+from estimators.test_memory import SETS, X_TEST, H, X, y
+from nhsvm import HRSVM, HSVM, NHSVM, SSVM, FlatSVM, load
+from nhsvm.errors import OptionError
+from nhsvm.solvers import Dual
+from nhsvm.solvers import _memory as solver_memory
+
+KINDS = [FlatSVM, HSVM, NHSVM, SSVM, HRSVM]
+
+
+def fitted(kind=NHSVM, targets=y, **options):
+    with pytest.warns(ConvergenceWarning) as caught:
+        model = kind(H, **{"tol": 1e-7, "max_iter": 2} | options).fit(X, targets)
+    return model, str(caught[-1].message)
+
+
+@pytest.mark.parametrize("rows", [False, True])
+@pytest.mark.parametrize("targets", [y, SETS], ids=["one", "several"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_same_model_without_its_proof(kind, targets, rows, monkeypatch):
+    if rows:
+        monkeypatch.setattr(solver_memory, "TABLE", 0)
+    proved, _ = fitted(kind, targets)
+    found, said = fitted(kind, targets, certify=False)
+    assert proved.gap_ < 1
+    assert found.gap_ == np.inf
+    assert np.isnan([found.objective_, found.dual_objective_]).all()
+    assert proved.history_[-1]["certified"]
+    assert not any(record["certified"] for record in found.history_)
+    assert 0 < found.history_[-1]["gap"] < np.inf
+    assert found.n_iter_ == 2
+    assert "stopped after 2 passes; certify=False, so no gap is proved: about" in said
+    dense = [np.asarray(m.coef_.toarray() if rows else m.coef_) for m in (proved, found)]
+    np.testing.assert_allclose(dense[1], dense[0], rtol=1e-9, atol=1e-9)  # made anew for the proof
+    np.testing.assert_allclose(found.decision_function(X_TEST), proved.decision_function(X_TEST), atol=1e-8)
+
+
+def test_a_tolerance_that_is_reached_is_proved():
+    model = NHSVM(H, tol=1e-2, certify=False).fit(X, y)
+    assert model.gap_ <= 1e-2
+    assert model.history_[-1]["certified"]
+
+
+def test_weights_that_were_learned_are_those_of_the_model():
+    """A shared model without a proof has the weights that its last passes had, which are allowed."""
+    model, _ = fitted(SSVM, max_iter=30, tol=1e-12, certify=False)
+    alpha = model.node_weights_
+    paths = model.hierarchy_.graph.leaf_matrix().toarray()
+    assert (paths @ alpha <= 1 + 1e-9).all()
+    assert np.ptp(alpha) > 1e-3
+    proved, _ = fitted(SSVM, max_iter=30, tol=1e-12)
+    np.testing.assert_allclose(alpha, proved.node_weights_, atol=0.1)
+
+
+def test_a_callback_may_end_it():
+    model, said = fitted(max_iter=100, certify=False, callback=lambda record: record["iteration"] == 3)
+    assert model.n_iter_ == 3
+    assert model.gap_ == np.inf
+    assert "stopped after 3 passes" in said
+
+
+def test_an_interrupt_is_proved():
+    def pressed(record):
+        raise KeyboardInterrupt
+
+    model, said = fitted(max_iter=100, certify=False, callback=pressed)
+    assert "interrupted after 1 passes; this model's certified gap is" in said
+    assert model.gap_ < 1
+
+
+def test_a_fit_goes_on_from_one_without_a_proof():
+    model, _ = fitted(certify=False, warm_start=True, max_iter=1)
+    model.set_params(tol=1e-3, max_iter=100).fit(X, y)
+    assert model.gap_ <= 1e-3
+    alone = NHSVM(H, tol=1e-3).fit(X, y)
+    assert model.objective_ == pytest.approx(alone.objective_, rel=2e-3)
+
+
+def test_files(tmp_path):
+    model, _ = fitted(certify=False)
+    model.save(tmp_path / "model.nhsvm")
+    again = load(tmp_path / "model.nhsvm")
+    assert again.gap_ == np.inf
+    assert np.isnan(again.objective_)
+    assert again.certify is False
+    np.testing.assert_array_equal(again.predict(X_TEST), model.predict(X_TEST))
+
+
+def test_a_solver_has_its_own():
+    solver = Dual(tol=1e-7, max_iter=2, certify=False)
+    assert fitted(solver=solver)[0].gap_ == np.inf
+    assert fitted(solver=Dual(tol=1e-7, max_iter=2), certify=False)[0].gap_ < 1
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"certify": 1}, "certify must be True or False, not 1"),
+        ({"certify": "no"}, "certify must be True or False, not 'no'"),
+        ({"certify": False, "solver": "sgd"}, "certify=False goes with solver='dual'"),
+    ],
+)
+def test_what_it_may_be(options, message):
+    with pytest.raises(OptionError, match=message):
+        NHSVM(H, **options).fit(X, y)
