@@ -39,8 +39,8 @@ class Pecos(Peer):
         chain = self.chain
         if self.model == "own":
             chain = Indexer.gen(LabelEmbeddingFactory.create(Y, X, method="pifa"), threads=THREADS, seed=0)
-        C = setting["C"]
-        return XLinearModel.train(X, Y, C=chain, shallow=True, Cp=C, Cn=C, threads=THREADS)
+        C, bias = setting["C"], setting.get("bias", 1.0)
+        return XLinearModel.train(X, Y, C=chain, shallow=True, Cp=C, Cn=C, bias=bias, threads=THREADS)
 
     def predict(self, model: Any, data: Data) -> Any:
         found = model.predict(data[0], only_topk=1, beam_size=10, threads=THREADS)

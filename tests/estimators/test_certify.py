@@ -9,6 +9,7 @@ from nhsvm import HRSVM, HSVM, NHSVM, SSVM, FlatSVM, load
 from nhsvm.errors import OptionError
 from nhsvm.solvers import Dual
 from nhsvm.solvers import _memory as solver_memory
+from nhsvm.solvers._hybrid import HybridWeights
 
 KINDS = [FlatSVM, HSVM, NHSVM, SSVM, HRSVM]
 
@@ -38,6 +39,17 @@ def test_the_same_model_without_its_proof(kind, targets, rows, monkeypatch):
     dense = [np.asarray(m.coef_.toarray() if rows else m.coef_) for m in (proved, found)]
     np.testing.assert_allclose(dense[1], dense[0], rtol=1e-9, atol=1e-9)  # made anew for the proof
     np.testing.assert_allclose(found.decision_function(X_TEST), proved.decision_function(X_TEST), atol=1e-8)
+
+
+@pytest.mark.parametrize("bulky", [False, True])
+def test_rows_that_are_too_much_for_a_copy_are_made_anew(bulky, monkeypatch):
+    monkeypatch.setattr(solver_memory, "TABLE", 0)
+    monkeypatch.setattr(HybridWeights, "bulky", bulky)
+    made = []
+    rebuild = HybridWeights.rebuild
+    monkeypatch.setattr(HybridWeights, "rebuild", lambda self, *args: made.append(1) or rebuild(self, *args))
+    fitted(max_iter=1, certify=False)
+    assert len(made) == bulky
 
 
 def test_a_tolerance_that_is_reached_is_proved():

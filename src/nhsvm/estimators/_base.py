@@ -183,7 +183,7 @@ class HierarchicalSVM(Prediction, Probability, SetFit, WarmStart, Stream, Stored
         if solution.interrupted:
             text = f"interrupted after {self.n_iter_} passes; this model's certified gap is {self.gap_:.2e}"
         elif not np.isfinite(self.gap_):
-            about = self.history_[-1]["gap"]
+            about = self.history_[-1]["gap"] if self.history_ else np.inf
             text = (
                 f"stopped after {self.n_iter_} passes; certify=False, so no gap is proved: about {about:.2g}, it seemed"
             )

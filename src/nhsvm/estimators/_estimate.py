@@ -96,7 +96,7 @@ def estimate_memory(X: Any, y: Any, hierarchy: Hierarchy | None = None, *, model
     """
     from nhsvm.estimators.nhsvm import NHSVM
     from nhsvm.solvers._memory import TABLE, table_bytes
-    from nhsvm.solvers._places import KEPT
+    from nhsvm.solvers._places import KEPT, PLACES
 
     model = NHSVM(hierarchy) if model is None else model
     targets = model._encoded(y)
@@ -111,7 +111,7 @@ def estimate_memory(X: Any, y: Any, hierarchy: Hierarchy | None = None, *, model
     if sp.issparse(X) and table > min(TABLE, limit):
         weights = _rows_bytes(X, columns, dtype)
         if isinstance(targets, Targets):
-            dual += min(KEPT, int(X.nnz * _touched(columns)) * _index_bytes(columns))
+            dual += min(KEPT * PLACES, int(X.nnz * _touched(columns)) * _index_bytes(columns))
     samples = sum(part.nbytes for part in (X.data, X.indices, X.indptr)) if sp.issparse(X) else X.nbytes
     return MemoryEstimate(int(samples), table, weights, dual, limit)
 

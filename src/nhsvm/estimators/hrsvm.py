@@ -39,8 +39,8 @@ class HRSVM(HierarchicalSVM):
     C : float
         Cost of errors.
     solver : "dual" or instance
-        Exact, and proves it. An instance of ``nhsvm.solvers.Dual`` has its own tol, max_iter, threads, seed and
-        callback.
+        Exact, and proves it. An instance of ``nhsvm.solvers.Dual`` has its own tol, max_iter, certify, threads,
+        seed and callback.
     fit_intercept : bool
         Add a constant feature, which is regularised like the others.
     intercept_scaling : float
@@ -64,8 +64,9 @@ class HRSVM(HierarchicalSVM):
     max_iter : int
         Passes over the data, at most.
     certify : bool
-        Prove ``gap_`` where the fit ends before ``tol`` is reached, by ``max_iter`` or the callback; that takes about as
-        long as another pass. Without it, ``gap_`` is then infinite and ``history_`` has estimates.
+        Prove ``gap_`` where the fit ends before ``tol`` is reached, by ``max_iter`` or the callback; that takes about
+        as long as another pass. Without it, ``gap_`` is then infinite, unless the last pass has tried to prove it, and
+        ``history_`` has estimates.
     n_jobs : int or None
         Threads; -1 for all cores. The result is the same, bit for bit, for any number.
     random_state : int, RandomState or None

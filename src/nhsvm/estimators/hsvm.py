@@ -23,7 +23,8 @@ class HSVM(HierarchicalSVM):
         sets always "leaf_hamming", and "hamming" is the other one they can have.
     solver : {"dual", "sgd"} or instance
         ``"dual"`` is exact and proves it; ``"sgd"`` is the paper's stochastic method, with ``partial_fit``. An
-        instance, such as ``nhsvm.solvers.Sgd(step="sqrt")``, has its own tol, max_iter, certify, threads, seed and callback.
+        instance, such as ``nhsvm.solvers.Sgd(step="sqrt")``, has its own tol, max_iter, threads, seed and callback (and
+        ``nhsvm.solvers.Dual`` its own certify).
     oracle : {"auto", "single_label", "tree_multilabel", "dag_multilabel", "lp"}
         How the most violating label, or label set, is found in training. "auto" tries all labels; of label sets it
         takes the dynamic programme on trees and the search with bounds elsewhere. "lp" is the paper's way, in HiGHS:
@@ -55,8 +56,9 @@ class HSVM(HierarchicalSVM):
     max_iter : int
         Passes over the data, at most.
     certify : bool
-        Prove ``gap_`` where the fit ends before ``tol`` is reached, by ``max_iter`` or the callback; that takes about as
-        long as another pass. Without it, ``gap_`` is then infinite and ``history_`` has estimates.
+        Prove ``gap_`` where the fit ends before ``tol`` is reached, by ``max_iter`` or the callback; that takes about
+        as long as another pass. Without it, ``gap_`` is then infinite, unless the last pass has tried to prove it, and
+        ``history_`` has estimates.
     n_jobs : int or None
         Threads; -1 for all cores. The result is the same, bit for bit, for any number.
     random_state : int, RandomState or None

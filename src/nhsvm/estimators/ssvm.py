@@ -66,8 +66,9 @@ class SSVM(HierarchicalSVM):
     max_iter : int
         Passes over the data, at most.
     certify : bool
-        Prove ``gap_`` where the fit ends before ``tol`` is reached, by ``max_iter`` or the callback; that takes about as
-        long as another pass. Without it, ``gap_`` is then infinite and ``history_`` has estimates.
+        Prove ``gap_`` where the fit ends before ``tol`` is reached, by ``max_iter`` or the callback; that takes about
+        as long as another pass. Without it, ``gap_`` is then infinite, unless the last pass has tried to prove it, and
+        ``history_`` has estimates.
     n_jobs : int or None
         Threads; -1 for all cores. The result is the same, bit for bit, for any number.
     random_state : int, RandomState or None

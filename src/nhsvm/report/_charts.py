@@ -114,7 +114,8 @@ def convergence(history: Sequence[dict[str, Any]]) -> list[Chart]:
     gap = _points(history, "gap")
     if gap:
         last = number(history[-1]["gap"], 3)
-        said = f"The relative gap over seconds of training; it ends at {last}. {certified}"
+        kind = "" if history[-1].get("certified") else ", an estimate"
+        said = f"The relative gap over seconds of training; it ends at {last}{kind}. {certified}"
         lines = [("gap", "a", gap)]
         charts.append(_chart("gap", "Gap between primal and dual", said, "(primal − dual) / primal", lines))
     both = [(name, css, _points(history, name)) for name, css in (("primal", "a"), ("dual", "b"))]

@@ -24,7 +24,7 @@ class CachedPasses(ABC):
     bias: float
     values: npt.NDArray[Any]
     squared_norms: FloatArray
-    grown = overfull = False  # a table has the size it has
+    grown = overfull = bulky = False  # a table has the size it has
     placed = False  # a weight is found without looking for it
 
     def learned(self) -> npt.NDArray[Any]:

@@ -238,6 +238,11 @@ class HybridWeights:
         return self.rows.roomy > max(_GROWTH * self._compact, _SMALL)
 
     @property
+    def bulky(self) -> bool:
+        """Whether a copy of the rows would be more than may be taken; those just made anew are packed without one."""
+        return 2 * self.rows.used > self.limit
+
+    @property
     def overfull(self) -> bool:
         """Whether rows take more than they may; making them anew may help."""
         return self.rows.used > self.limit

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -10,13 +11,13 @@ import numpy as np
 from nhsvm.hierarchy.graph import FloatArray
 from nhsvm.objective import Certificate
 from nhsvm.solvers._ascent import Ascent
-from nhsvm.solvers._places import KEPT
 from nhsvm.solvers._planes import Planes
 from nhsvm.solvers._problem import Problem
 
 _FOCUS = 3  # passes over the samples with most of the gap, between two over all
 _CACHED = 200  # passes over the planes in use between two full passes, at most
 _PLACED = 3  # the same where places had to be found for it; one after the first pass, whose planes are soon not all
+_SETTLED = 0.08  # of the costs: a gap over planes in use that the first pass leaves, since others are yet to be found
 _LEFT = 0.2  # of the gap that the first of these met: enough
 
 Part = tuple[np.ndarray, Any]  # samples, and their places if they need any
@@ -28,22 +29,30 @@ class InUse(Ascent):
     Attributes
     ----------
     kept : list of parts
-        Samples whose places have been found in the pass that goes on; valid until rows are made anew.
+        Samples whose places have been found in the first pass; valid until rows are made anew.
+    settled : bool
+        The last look at these, in the first pass, has met little.
     """
 
     state: Planes
     problem: Problem
     kept: list[Part]
+    settled = False
 
     def keep(self, samples: np.ndarray) -> None:
-        """Find the places of samples and keep them; of the oldest no more than there is room for."""
-        self.kept += self.places(samples)
-        while sum(places.nbytes for _, places in self.kept) > KEPT:
-            self.kept.pop(0)
+        """Find the places of samples and keep them: of as many as have room at a time."""
+        self.kept += islice(self.places(samples), 1)
 
     def revisit(self) -> float:
-        """A pass over the samples whose places are kept; returns the gain of the dual."""
-        return self.over(self.used(self.kept), self.tolerance(*self.certificate))[1]
+        """A pass over the samples whose places are kept, if it seems worth it; returns the gain of the dual."""
+        if self.settled:
+            return 0.0
+        gaps, gain = self.over(self.used(self.kept), self.tolerance(*self.certificate))
+        self.settled = _total(gaps) <= _SETTLED * self.cost(self.kept)
+        return gain
+
+    def cost(self, parts: list[Part]) -> float:
+        return sum(float(self.costs[samples].sum()) for samples, _ in parts)
 
     def cached_passes(self) -> None:
         """Passes over the planes in use, until these are near their best."""
@@ -57,11 +66,13 @@ class InUse(Ascent):
     def placed_passes(self) -> None:
         """The same for weights in rows, some samples at a time."""
         primal_value, dual_value = self.certificate
-        aim = 0.8 * self.options.tol * primal_value / float(self.costs.sum())
-        most = _PLACED if len(self.history) > 1 else 1  # of the first pass
+        aim, most = 0.8 * self.options.tol * primal_value / float(self.costs.sum()), _PLACED
+        if len(self.history) == 1:
+            aim, most = max(aim, _SETTLED), 1
         for parts in self.parts():
-            enough = aim * sum(float(self.costs[samples].sum()) for samples, _ in parts)
-            dual_value += self.rounds(parts, self.tolerance(primal_value, dual_value), enough, _LEFT, most)
+            tolerance = self.tolerance(primal_value, dual_value)
+            dual_value += self.rounds(parts, tolerance, aim * self.cost(parts), _LEFT, most)
+            parts.clear()  # room for the places of the next
         self.certificate = Certificate(max(primal_value, dual_value), dual_value)
 
     def tolerance(self, primal_value: float, dual_value: float) -> float:
@@ -76,7 +87,6 @@ class InUse(Ascent):
             others[samples] = False
         if self.kept:
             yield self.kept
-        self.kept = []
         for part in self.places(self.rng.permutation(np.flatnonzero(others))):
             yield [part]
 
@@ -98,7 +108,7 @@ class InUse(Ascent):
             parts = self.used(parts)
             gaps, gain = self.over(parts, tolerance)
             total += gain
-            left = sum(float(met.sum()) for met in gaps)
+            left = _total(gaps)
             enough = max(enough, share * left) if k == 0 else enough
             if left <= enough:
                 break
@@ -107,7 +117,7 @@ class InUse(Ascent):
             for _ in range(_FOCUS):
                 gaps, gain = self.over(some, tolerance)
                 total += gain
-                if sum(float(met.sum()) for met in gaps) <= 0.5 * left:
+                if _total(gaps) <= 0.5 * left:
                     break
         return total
 
@@ -137,3 +147,7 @@ class InUse(Ascent):
         gaps = np.empty(len(samples))
         gaps[order] = met
         return gaps, gain
+
+
+def _total(gaps: list[FloatArray]) -> float:
+    return sum(float(met.sum()) for met in gaps)

@@ -61,6 +61,7 @@ class Joint(Ascent):
 
     def one_pass(self) -> None:
         self.reweigh()
+        self.shipped = self.alpha  # until a certificate finds better ones for these U
         self.certificate = self.inner
         super().one_pass()  # type: ignore[safe-super]
         self.inner = self.certificate
@@ -108,7 +109,6 @@ class Joint(Ascent):
         values = self.weights.column_norms() / self.alpha**2
         self.weights.rescale(alpha / self.alpha)
         self.problem = replace(self.problem, columns=replace(self.problem.columns, alpha=alpha))
-        self.shipped = alpha  # until a certificate finds better ones for these U
         lower = dual(0.5 * float(alpha @ values), self.mass())
         self.inner = Certificate(max(self.inner.primal, lower), lower)
 

@@ -23,7 +23,7 @@ from nhsvm.solvers._row_rebuild import first_entries
 from nhsvm.solvers._threads import Team
 
 PLACES = 2**26  # bytes of places at a time
-KEPT = 2**28  # bytes of places that are kept while the first pass goes on
+KEPT = 4  # times as many are kept while the first pass goes on
 
 
 class Places(NamedTuple):
@@ -39,10 +39,6 @@ class Places(NamedTuple):
     begin: PtrArray
     offset: npt.NDArray[Any]
     short: BoolArray
-
-    @property
-    def nbytes(self) -> int:
-        return sum(array.nbytes for array in self)
 
 
 def find_places(
@@ -76,11 +72,15 @@ def _places(weights: Any, first: PtrArray, column: IntArray, team: Team) -> Plac
     begin = _begins(weights, first)
     offset = np.empty(begin[-1], dtype=rows.index.dtype)
     blocks, entries = weights.blocks(), weights.begin
+    # features with full rows cost nothing, and are the frequent ones: threads share the entries of the others
+    work_before = np.concatenate([[0], np.cumsum(np.diff(entries) * (rows.size >= 0))])[blocks]
+    cuts = np.searchsorted(work_before, work_before[-1] * np.arange(n_threads + 1) / n_threads)
+    cuts[-1] = len(blocks) - 1
     enough = np.zeros(n_threads, dtype=bool)
 
     def work(lo: int, hi: int) -> None:
         for p in range(lo, hi):
-            which = range((len(blocks) - 1) * p // n_threads, (len(blocks) - 1) * (p + 1) // n_threads)
+            which = range(cuts[p], cuts[p + 1])
             wide = max((int(blocks[b + 1] - blocks[b]) for b in which), default=0)
             most = max((int(entries[blocks[b + 1]] - entries[blocks[b]]) for b in which), default=0)
             cursor = first_entries(weights.indptr, weights.indices, int(blocks[which.start]))

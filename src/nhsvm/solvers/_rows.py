@@ -21,6 +21,7 @@ from nhsvm._jit import inlined, kernel, prefetch, widened
 from nhsvm.errors import MemoryLimitError
 from nhsvm.hierarchy.graph import FloatArray, PtrArray
 from nhsvm.rows import StoredRows
+from nhsvm.solvers._threads import Team
 
 FULL = -1  # size of a full row
 _SHARE = 0.2  # of the columns from which on a row is full: an entry of a short one takes several times as long to read
@@ -162,7 +163,9 @@ class Rows:
         n = int(lengths.sum())
         if not ordered:
             index, value, full = np.empty(n, index.dtype), np.empty(n, self.dtype), np.empty_like(full[: len(wide)])
-        _pack_kernel(self.start, size, self.index, self.value, self.full, start, index, value, full)
+        parts = (self.start, size, self.index, self.value, self.full, start, index, value, full)
+        with Team(1 if ordered else len(self.parts.top)) as team:  # within the pool, a row goes where the last one was
+            team.split(self.n_rows, lambda lo, hi: _pack_kernel(lo, hi, *parts))
         self.index, self.value, self.full = self.index[:0].copy(), self.value[:0].copy(), self.full[:0].copy()
         if ordered:  # nothing else refers to them
             index.resize(n, refcheck=False)
@@ -198,9 +201,9 @@ def _copy(source, target):
 
 
 @kernel
-def _pack_kernel(start, size, index, value, full, new_start, new_index, new_value, new_full):
-    """Rows move to where they are to be; the new arrays may be the old ones if no row moves up."""
-    for f in range(start.shape[0]):
+def _pack_kernel(first, last, start, size, index, value, full, new_start, new_index, new_value, new_full):
+    """Rows from ``first`` to ``last`` move to where they are to be; in the old arrays themselves if no row moves up."""
+    for f in range(first, last):
         at, to, n = start[f], new_start[f], size[f]
         if n < 0:
             _copy(full[at], new_full[to])

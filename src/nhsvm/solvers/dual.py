@@ -35,6 +35,7 @@ from nhsvm.solvers._ascent import SWEEPS, Ascent, Norms
 from nhsvm.solvers._in_use import InUse
 from nhsvm.solvers._measure import measure
 from nhsvm.solvers._multilabel import SetAscent
+from nhsvm.solvers._places import KEPT
 from nhsvm.solvers._planes import Batch, Planes
 from nhsvm.solvers._problem import Callback, Problem, Solution
 from nhsvm.solvers._set_problem import SetProblem
@@ -43,7 +44,7 @@ from nhsvm.solvers._updates import Updates
 
 _NEW = 32  # labels a visit may add to those of a sample
 _FEW = 8  # the same in a pass that is followed by many passes over the planes in use
-_TURNS = 4  # parts of the first pass; after each of them a pass over the planes in use so far
+_TURNS = KEPT  # parts of the first pass; after each of them a pass over the planes in use so far
 _SCORES = 2**18  # scores (samples × columns) in one chunk of a search pass
 
 
@@ -64,8 +65,8 @@ class Dual:
     callback : callable, optional
         Called with the record of every pass; a true result ends the fit.
     certify : bool
-        Prove the gap where passes end before ``tol`` is reached. Without it, the certificate is then not a number;
-        after an interrupt there is one in any case, since weights are made anew for it.
+        Prove the gap where passes end before ``tol`` is reached. Without it, the certificate is then not a number,
+        unless the last pass has tried one; after an interrupt there is one in any case, since weights are made anew.
     """
 
     tol: float = 1e-3
@@ -86,6 +87,8 @@ class Dual:
                 interrupted = True
             if interrupted or (self.certify and not ascent.certified):
                 ascent.certify()
+            elif not ascent.certified and ascent.weights.bulky:
+                ascent.rebuild()
         certificate = ascent.certificate if ascent.certified else Certificate(np.nan, np.nan)
         return Solution(
             ascent.weights, certificate, ascent.history, ascent.converged, interrupted, ascent.state, ascent.shipped
