@@ -17,7 +17,10 @@ Data = tuple[Any, Any]
 
 
 class Pecos(Peer):
-    """Its defaults, but for C: squared hinge, weights below 0.1 dropped, a beam of 10."""
+    """Its defaults, but for C and, where it is given, the constant feature.
+
+    These are a squared hinge, weights below 0.1 dropped, and a beam of 10.
+    """
 
     packages = ("libpecos", "numpy")
 

@@ -66,7 +66,7 @@ class Columns:
 
     @cached_property
     def head(self) -> int:
-        """Columns up to the last one that is inside a path, of which those beyond it are the ends: 0 if none is."""
+        """Columns up to the last one that is inside a path, 0 if none is; all beyond are the last ones of paths."""
         inside = np.ones(len(self.paths.indices), dtype=bool)
         inside[self.paths.indptr[1:][self.paths.sizes() > 0] - 1] = False
         return int(self.paths.indices[inside].max(initial=-1)) + 1

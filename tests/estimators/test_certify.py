@@ -1,5 +1,8 @@
 """Fits that end before tol is reached, and prove no gap."""
 
+import warnings
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
@@ -7,7 +10,8 @@ from sklearn.exceptions import ConvergenceWarning
 from estimators.test_memory import SETS, X_TEST, H, X, y
 from nhsvm import HRSVM, HSVM, NHSVM, SSVM, FlatSVM, load
 from nhsvm.errors import OptionError
-from nhsvm.solvers import Dual
+from nhsvm.objective import Certificate
+from nhsvm.solvers import Dual, Sgd
 from nhsvm.solvers import _memory as solver_memory
 from nhsvm.solvers._hybrid import HybridWeights
 
@@ -107,6 +111,16 @@ def test_a_solver_has_its_own():
     solver = Dual(tol=1e-7, max_iter=2, certify=False)
     assert fitted(solver=solver)[0].gap_ == np.inf
     assert fitted(solver=Dual(tol=1e-7, max_iter=2), certify=False)[0].gap_ < 1
+
+
+def test_a_solver_that_measures_nothing_is_not_blamed_on_certify():
+    class Silent:
+        def solve(self, problem):
+            return replace(Sgd(max_iter=1).solve(problem), certificate=Certificate(np.nan, np.nan), converged=True)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert NHSVM(H, solver=Silent()).fit(X, y).gap_ == np.inf
 
 
 @pytest.mark.parametrize(

@@ -182,18 +182,16 @@ class HierarchicalSVM(Prediction, Probability, SetFit, WarmStart, Stream, Stored
     def _warn_unless_converged(self, solution: Any) -> None:
         if solution.interrupted:
             text = f"interrupted after {self.n_iter_} passes; this model's certified gap is {self.gap_:.2e}"
-        elif not np.isfinite(self.gap_):
-            about = self.history_[-1]["gap"] if self.history_ else np.inf
-            text = (
-                f"stopped after {self.n_iter_} passes; certify=False, so no gap is proved: about {about:.2g}, it seemed"
-            )
-        elif not solution.converged:
+        elif solution.converged:
+            return
+        elif self.history_ and not self.history_[-1]["certified"]:
+            about = f"about {self.history_[-1]['gap']:.2g}, it seemed"
+            text = f"stopped after {self.n_iter_} passes; certify=False, so no gap is proved: {about}"
+        else:
             text = (
                 f"stopped after {self.n_iter_} passes at a gap of {self.gap_:.2e}, above tol={self._tolerance():g}; "
                 "raise max_iter or tol, or scale the features"
             )
-        else:
-            return
         warnings.warn(text, ConvergenceWarning, stacklevel=3)
 
     def __sklearn_tags__(self) -> Any:

@@ -52,6 +52,7 @@ class InUse(Ascent):
         return gain
 
     def cost(self, parts: list[Part]) -> float:
+        """Σ C_i of some samples, which is about the largest gap that they could have."""
         return sum(float(self.costs[samples].sum()) for samples, _ in parts)
 
     def cached_passes(self) -> None:

@@ -1,7 +1,7 @@
 """What the ends of full rows make of a few labels.
 
 The weights of a frequent word are many, and most are of single labels: a full row of a tree with 2,000 inner nodes and
-5,000 leaves is read in two sevenths of the time without its leaves. Of a document such words have little, in text with
+5,000 leaves has two sevenths of its columns without the leaves. Of a document such words have little, in text with
 idf weights, and of what tells its labels apart they have less. So which labels to look at is told by the inner nodes of
 full rows and all nodes of short ones; here these few labels get what was left out, and the steps that follow are exact.
 """
