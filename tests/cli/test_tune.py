@@ -253,10 +253,13 @@ def test_ctrl_c_as_a_signal(folder):
         process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=os.environ)
     finally:
         signal.signal(signal.SIGINT, before)
-    first = process.stderr.readline()
-    assert first.startswith("1/")
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=300)
+    try:
+        first = process.stderr.readline()
+        assert first.startswith("1/")
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=300)
+    finally:
+        process.kill()  # if it has not heard, it would go on for hours
     assert process.returncode == 130, err
     assert "interrupted" in err
     assert "best: " in out

@@ -15,6 +15,7 @@ import typer
 
 from nhsvm import __version__
 from nhsvm.cli._help import Command, Group
+from nhsvm.cli._interrupt import interrupts_heard
 from nhsvm.errors import NHSVMError
 
 COMMANDS = ("train", "tune", "predict", "evaluate", "inspect", "shrink", "convert", "reproduce", "demo")
@@ -62,7 +63,9 @@ _UsageError: Any = typer.BadParameter.__base__  # an option that there is not, a
 def main() -> None:
     """Run a command; bad input ends it with one line on standard error and exit code 2."""
     try:
-        sys.exit(app(prog_name="nhsvm", standalone_mode=False))
+        with interrupts_heard():
+            code = app(prog_name="nhsvm", standalone_mode=False)
+        sys.exit(code)
     except _UsageError as error:
         if type(error).__name__ == "NoArgsIsHelpError":  # the help has been shown
             sys.exit(2)
