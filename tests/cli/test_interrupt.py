@@ -45,13 +45,17 @@ def test_python_drops_what_is_raised_in_del(dropped):
 
 
 def test_an_interrupt_in_del_is_heard_after_it(dropped):
-    passed = False
-    with interrupts_heard(), pytest.raises(KeyboardInterrupt):
+    reached = []
+
+    def deleted():
         made = Interrupted()
         del made
-        passed = True
+        reached.append("end")
         wait()
-    assert passed
+
+    with interrupts_heard(), pytest.raises(KeyboardInterrupt):
+        deleted()
+    assert reached == ["end"]
     assert dropped == []
 
 
@@ -65,16 +69,19 @@ def test_an_interrupt_in_functions_that_llvm_calls_is_heard_after_them():
 
     reached = []
     called = FunctionType(called.__code__, {"__name__": "llvmlite.binding"}, closure=called.__closure__)
-    with interrupts_heard(), pytest.raises(KeyboardInterrupt):
+
+    def calls():
         called(reached)
         wait()
+
+    with interrupts_heard(), pytest.raises(KeyboardInterrupt):
+        calls()
     assert reached == ["end"]
 
 
 def test_elsewhere_it_is_raised_at_once():
     with interrupts_heard(), pytest.raises(KeyboardInterrupt):
-        signal.raise_signal(signal.SIGINT)
-        pytest.fail("not raised")
+        signal.raise_signal(signal.SIGINT)  # a handler that puts it off would return
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 

@@ -71,7 +71,7 @@ def main() -> None:
             sys.exit(2)
         command = "nhsvm" if error.ctx is None else error.ctx.command_path
         _fail(f"{error.format_message().rstrip('.')} (see {command} --help)")
-    except typer.Abort:  # the end of input where something was asked for
+    except (typer.Abort, KeyboardInterrupt):  # also the end of input where something was asked for
         sys.exit(130)
     except OSError as error:  # without a name: files are named by whoever writes them
         _fail(f"{error.filename or 'standard output'}: {error.strerror or error}")

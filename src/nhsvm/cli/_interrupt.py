@@ -17,9 +17,9 @@ _SOON = 0.01  # seconds until the next try
 def interrupts_heard() -> Iterator[None]:
     """Within it, SIGINT raises KeyboardInterrupt as ever, but not where Python would drop the exception.
 
-    Those are ``__del__`` and functions that LLVM calls while compiled code is loaded: it prints "Exception ignored" there
-    and goes on, without an object file that was to be kept perhaps. The interrupt is raised a moment later instead. Other
-    handlers, and SIGINT that is ignored, are left alone.
+    Those are ``__del__`` and functions that LLVM calls while compiled code is loaded: it prints "Exception ignored"
+    there and goes on, without an object file that was to be kept perhaps. The interrupt is raised a moment later
+    instead. Other handlers, and SIGINT that is ignored, are left alone.
     """
     ours = threading.current_thread() is threading.main_thread()
     if not ours or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
