@@ -38,7 +38,7 @@ def text_model(tmp_path_factory):
 def dense_model(tmp_path_factory):
     file = tmp_path_factory.mktemp("models") / "dense.bin"  # found by content
     model = NHSVM(TREE, leaf_offset=-1.0, max_iter=1, tol=1e-12)
-    with pytest.warns(match="stopped after 1 passes"):
+    with pytest.warns(match="stopped after 1 pass"):
         model.fit(*make_sets(TREE))
     nhsvm.save(model, file)
     return file, model

@@ -284,7 +284,7 @@ def test_the_note_says_how_to_read_more(folder):
 def test_a_fit_that_does_not_converge_says_so(folder):
     done = nhsvm("train", "docs.jsonl", "--max-iter", "1", "--tol", "1e-9", "--C", "100", "-q")
     assert done.code == 0
-    assert "stopped after 1 passes" in done.err
+    assert "stopped after 1 pass" in done.err
 
 
 def test_the_same_data_give_the_same_model(folder):

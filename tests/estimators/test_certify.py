@@ -2,6 +2,7 @@
 
 import warnings
 from dataclasses import replace
+from pkgutil import resolve_name
 
 import numpy as np
 import pytest
@@ -56,6 +57,48 @@ def test_rows_that_are_too_much_for_a_copy_are_made_anew(bulky, monkeypatch):
     assert len(made) == bulky
 
 
+def test_threads_give_the_same_bits_near_the_limit(monkeypatch):
+    """Whether rows are made anew does not depend on the gaps that threads have left between them."""
+    monkeypatch.setattr(solver_memory, "TABLE", 0)
+    made = []
+    rebuild = HybridWeights.rebuild
+    monkeypatch.setattr(HybridWeights, "rebuild", lambda self, *args: made.append(self) or rebuild(self, *args))
+    asked = []
+    bulky = HybridWeights.bulky.fget
+    monkeypatch.setattr(HybridWeights, "bulky", property(lambda self: asked.append(self.rows.roomy) or bulky(self)))
+    fitted(max_iter=1, certify=False)
+    (room,) = asked
+    for limit, times in ((int(2.4 * room), 1), (int(2.6 * room), 0)):
+        models = []
+        for jobs in (1, 2, 3):
+            made.clear()
+            models.append(fitted(max_iter=1, certify=False, n_jobs=jobs, memory_limit=limit)[0])
+            assert len(made) == times
+        for other in models[1:]:
+            assert (models[0].coef_ != other.coef_).nnz == 0
+
+
+@pytest.mark.parametrize(
+    ("certify", "place"), [(True, "solvers.dual.measure"), (False, "solvers._hybrid.HybridWeights.rebuild")]
+)
+def test_an_interrupt_after_the_last_pass_leaves_a_model(certify, place, monkeypatch):
+    monkeypatch.setattr(solver_memory, "TABLE", 0)
+    monkeypatch.setattr(HybridWeights, "bulky", True)
+    calls, original = [], resolve_name(f"nhsvm.{place}")
+
+    def pressed(*args):
+        calls.append(1)
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+        return original(*args)
+
+    monkeypatch.setattr(f"nhsvm.{place}", pressed)
+    model, said = fitted(max_iter=1, certify=certify)
+    assert len(calls) == 2
+    assert "interrupted after 1 pass; this model's certified gap is" in said
+    assert model.gap_ < 1
+
+
 def test_a_tolerance_that_is_reached_is_proved():
     model = NHSVM(H, tol=1e-2, certify=False).fit(X, y)
     assert model.gap_ <= 1e-2
@@ -85,7 +128,7 @@ def test_an_interrupt_is_proved():
         raise KeyboardInterrupt
 
     model, said = fitted(max_iter=100, certify=False, callback=pressed)
-    assert "interrupted after 1 passes; this model's certified gap is" in said
+    assert "interrupted after 1 pass; this model's certified gap is" in said
     assert model.gap_ < 1
 
 

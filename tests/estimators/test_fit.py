@@ -199,7 +199,7 @@ def test_nothing_stale_after_another_fit():
 
 def test_convergence_warning_names_the_gap():
     X, y = make(n_samples=200, noise=4.0)
-    with pytest.warns(ConvergenceWarning, match=r"stopped after 1 passes at a gap of (.*), above tol=1e-09") as caught:
+    with pytest.warns(ConvergenceWarning, match=r"stopped after 1 pass at a gap of (.*), above tol=1e-09") as caught:
         model = NHSVM(TREE, max_iter=1, tol=1e-9).fit(X, y)
     assert f"{model.gap_:.2e}" in str(caught[0].message)
     assert caught[0].filename == __file__

@@ -444,3 +444,7 @@ def test_tol_of_the_search():
     stopped = tune(NHSVM(TREE, max_iter=1), X, y, C=[10], refit=False, search_tol=None)
     assert stopped.best.state == "gap above tol"
     assert "WARNING: the best fit did not end as it should (gap above tol)" in str(stopped)
+    unproved = tune(NHSVM(TREE, max_iter=1, certify=False), X, y, C=[10], refit=False, search_tol=None)
+    assert unproved.best.state == "gap not proved"
+    assert "gap not proved" in str(unproved)
+    assert "WARNING" not in str(unproved)

@@ -244,6 +244,29 @@ def test_leaves_without_any_weight(passes, sparse, dag, margin, monkeypatch):
         assert solution.certificate.primal == pytest.approx(case.optimum(), rel=1e-6)
 
 
+SOME = Hierarchy.from_edges([(f"top{k % 3}", f"leaf{k}") for k in range(9)])  # nodes: three tops, then nine leaves
+
+
+@pytest.mark.parametrize("kind", ["batch", "cached", "dense", "rows"])
+@pytest.mark.parametrize("margin", [("hamming", False), ("zero_one", True)])
+@pytest.mark.parametrize("carries", [(0, 1, 2), (0, 1), (3, 5, 6, 9), (0, 6, 9)], ids=str)
+def test_paths_of_one_column_that_not_every_leaf_has_for_itself(kind, margin, carries, monkeypatch):
+    """Leaves share a column or have none: block steps must not take each for a column of its own."""
+    force_passes(monkeypatch, "batch" if kind == "dense" else kind)
+    monkeypatch.setattr("nhsvm.solvers._memory.TABLE", 0 if kind == "rows" else 2**30)
+    alpha = np.zeros(SOME.n_nodes)
+    alpha[list(carries)] = 1.0
+    for seed in range(3):
+        case = make_case(seed, h=SOME, margin=margin, sparse=kind != "dense", alpha=alpha)
+        assert case.problem.columns.longest == 1
+        case = case.with_(memory=2**24)
+        solution = case.solve(tol=1e-8, max_iter=5000)
+        assert solution.converged
+        assert solution.certificate.primal == pytest.approx(case.optimum(), rel=1e-6)
+        if kind != "rows":
+            case.check(solution, 1e-8)
+
+
 @both_passes
 @both_inputs
 @pytest.mark.parametrize("dag", [False, True])

@@ -170,11 +170,12 @@ def test_fits_by_such_passes(room, monkeypatch):
     assert len(found[0].history) < len(without.history)
 
 
-@pytest.fixture
-def opening(monkeypatch):
-    """A run with weights in rows, before its first pass."""
+@pytest.fixture(params=[1, 3], ids=["flat", "deep"])
+def opening(request, monkeypatch):
+    """A run with weights in rows, before its first pass; labels of the second are chosen by less than all weights."""
     monkeypatch.setattr(_memory, "TABLE", 0)
-    case = make_case(1, n=300, n_nodes=60, d=40, C=5.0).with_(memory=ENOUGH)
+    case = make_case(request.param, n=300, n_nodes=60, d=40, C=5.0).with_(memory=ENOUGH)
+    assert (case.problem.columns.head > 0) == (request.param == 3)
     with Team(2) as team:
         yield PlanesAscent(Dual(), case.problem, None, team)
 
@@ -219,8 +220,12 @@ def test_places_are_forgotten_when_rows_are_made_anew(opening):
     assert not opening.kept
 
 
-def test_what_the_first_pass_gains_on_the_way_is_counted(opening):
+def test_what_the_first_pass_gains_on_the_way_is_counted(opening, monkeypatch):
+    """And steps are exact where labels were chosen by less than all weights: those of full rows get what was left."""
+    monkeypatch.setattr(_rows, "_SHARE", 0.2)
+    opening.weights.rows.least = 4
     opening.batch_pass()
+    assert opening.weights.rows.n_full > 0
     assert opening.certificate.dual == pytest.approx(opening.measured()[0].dual, rel=1e-9)
 
 
@@ -242,3 +247,15 @@ def test_only_the_first_pass_from_nothing_is_an_opening(opening):
     assert not opening.opening
     again = PlanesAscent(Dual(), opening.problem, opening.state, opening.team)
     assert not again.opening
+
+
+def test_one_pass_at_a_time(monkeypatch):
+    """A run that goes on from dual variables is no first pass: its passes over planes in use end no sooner."""
+    monkeypatch.setattr(_memory, "TABLE", 0)
+    case = make_case(1, n=300, n_nodes=60, d=40, C=1.0).with_(memory=ENOUGH)
+    one_after_another = None
+    for _ in range(6):
+        solution = case.solve(one_after_another, tol=1e-6, max_iter=1)
+        one_after_another = solution.planes
+    together = case.solve(tol=1e-6, max_iter=6)
+    assert solution.certificate.gap <= 3 * together.certificate.gap

@@ -181,15 +181,15 @@ class HierarchicalSVM(Prediction, Probability, SetFit, WarmStart, Stream, Stored
 
     def _warn_unless_converged(self, solution: Any) -> None:
         if solution.interrupted:
-            text = f"interrupted after {self.n_iter_} passes; this model's certified gap is {self.gap_:.2e}"
+            text = f"interrupted after {_passes(self.n_iter_)}; this model's certified gap is {self.gap_:.2e}"
         elif solution.converged:
             return
-        elif self.history_ and not self.history_[-1]["certified"]:
-            about = f"about {self.history_[-1]['gap']:.2g}, it seemed"
-            text = f"stopped after {self.n_iter_} passes; certify=False, so no gap is proved: {about}"
+        elif not np.isfinite(self.gap_) and getattr(self.solver, "certify", self.certify) is False:
+            about = f"about {self.history_[-1]['gap']:.2g}, it seemed" if self.history_ else "nor was any seen"
+            text = f"stopped after {_passes(self.n_iter_)}; certify=False, so no gap is proved: {about}"
         else:
             text = (
-                f"stopped after {self.n_iter_} passes at a gap of {self.gap_:.2e}, above tol={self._tolerance():g}; "
+                f"stopped after {_passes(self.n_iter_)} at a gap of {self.gap_:.2e}, above tol={self._tolerance():g}; "
                 "raise max_iter or tol, or scale the features"
             )
         warnings.warn(text, ConvergenceWarning, stacklevel=3)
@@ -199,3 +199,7 @@ class HierarchicalSVM(Prediction, Probability, SetFit, WarmStart, Stream, Stored
         tags.input_tags.sparse = True
         tags.classifier_tags.multi_label = why_no_sets(self) is None
         return tags
+
+
+def _passes(number: int) -> str:
+    return f"{number} pass{'' if number == 1 else 'es'}"

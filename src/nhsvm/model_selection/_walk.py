@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from math import inf, sqrt
+from math import inf, isfinite, sqrt
 from typing import Any
 
 from sklearn.base import clone
@@ -17,7 +17,7 @@ from nhsvm.model_selection._data import Parts
 from nhsvm.model_selection._scoring import Scores
 from nhsvm.model_selection.grid import Setting, last_name
 from nhsvm.model_selection.path import detached, go_on, joined, split_pipeline
-from nhsvm.model_selection.result import CUT, DONE, OPEN, Trial, Untried
+from nhsvm.model_selection.result import CUT, DONE, OPEN, UNPROVED, Trial, Untried
 
 FALLEN, LATE, STOPPED = "the score had fallen", "time budget", "interrupted"
 
@@ -157,7 +157,7 @@ class Fits:
         params = walk.setting.params | {last_name(self.estimator, "C"): C}
         state = CUT if cut and model.gap_ > model.tol else DONE
         if state == DONE and model.gap_ > model.tol and not streams(model):
-            state = OPEN
+            state = OPEN if isfinite(model.gap_) else UNPROVED
         return Trial(
             params, walk.setting.shown, C, found, seconds, model.n_iter_, model.gap_, self.parts.n_train, state
         )

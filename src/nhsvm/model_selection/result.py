@@ -9,7 +9,7 @@ from typing import Any
 from nhsvm.errors import NHSVMError
 from nhsvm.model_selection.grid import Plan, show
 
-DONE, OPEN, CUT = "done", "gap above tol", "out of time"
+DONE, OPEN, UNPROVED, CUT = "done", "gap above tol", "gap not proved", "out of time"
 
 
 @dataclass(frozen=True)
@@ -30,11 +30,11 @@ class Trial:
     passes : int
         Over the training samples.
     gap : float
-        Certified (primal − dual) / primal.
+        Certified (primal − dual) / primal; infinite if ``certify=False`` left it out.
     n_train : int
         Samples learned from.
-    state : {"done", "gap above tol", "out of time"}
-        How it ended: as it should, at ``max_iter``, or with the time budget.
+    state : {"done", "gap above tol", "gap not proved", "out of time"}
+        How it ended: as it should, at ``max_iter``, at ``max_iter`` with ``certify=False``, or with the time budget.
     """
 
     params: dict[str, Any]

@@ -230,8 +230,11 @@ def _pair_block(h, a, left, q, leaf, y, scale, m, ptr, idx, alpha, tolerance, wo
 
 
 @inlined
-def _workspace(width, n_columns, longest):
-    """Arrays for :func:`_visit`: first gradients, changes, tree block, pair block; and whether paths are one column."""
+def _workspace(width, n_columns, ptr, idx):
+    """Arrays for :func:`_visit`: first gradients, changes, tree block, pair block; and whether leaves are columns."""
+    longest = 0
+    for k in range(ptr.shape[0] - 1):
+        longest = max(longest, ptr[k + 1] - ptr[k])
     room = max(width + 1, min(n_columns, (width + 1) * longest))
     tree = (
         np.empty(room, np.int32), np.empty(room, np.int32), np.empty(room), np.empty(room), np.empty(room),
@@ -239,7 +242,18 @@ def _workspace(width, n_columns, longest):
     )  # fmt: skip
     pair = (np.empty((width, width)), np.empty(width, np.bool_), np.empty(width), np.zeros(n_columns))
     change = (np.full(n_columns, -1, np.int32), np.zeros(n_columns), np.empty(room, np.uint32), np.empty(room))
-    return np.empty(width), change, tree, pair, longest == 1
+    return np.empty(width), change, tree, pair, _alone(n_columns, ptr, idx)
+
+
+@inlined
+def _alone(n_columns, ptr, idx):
+    """Whether the path of every leaf is one column, which no other leaf has."""
+    seen = np.zeros(n_columns, np.bool_)
+    for k in range(ptr.shape[0] - 1):
+        if ptr[k + 1] - ptr[k] != 1 or seen[idx[ptr[k]]]:
+            return False
+        seen[idx[ptr[k]]] = True
+    return True
 
 
 @inlined
@@ -349,14 +363,6 @@ def _path_changes(amounts, leaf, y, m, ptr, idx, alpha, least, slot, beta, colum
 
 
 @inlined
-def _longest(ptr):
-    longest = 0
-    for k in range(ptr.shape[0] - 1):
-        longest = max(longest, ptr[k + 1] - ptr[k])
-    return longest
-
-
-@inlined
 def _keep_used(leaf, weight, value, loss, scale, before, m):
     """Move the planes that have, or had, a weight to the front; returns how many they are."""
     n = 0
@@ -400,7 +406,7 @@ def batch_kernel(
     place = np.full(n_columns, -1, np.int32)
     n_places = 0
     h, a = np.empty(width + 1), np.empty(width)
-    work = _workspace(width, n_columns, _longest(ptr))
+    work = _workspace(width, n_columns, ptr, idx)
     columns, changes = work[1][2], work[1][3]
     total = 0.0
     for sweep in range(sweeps):
@@ -514,7 +520,7 @@ def cached_kernel(
         width = max(width, count[i])
     n_columns = alpha.shape[0]
     h, a, score = np.empty(width + 1), np.empty(width), np.zeros(n_columns)
-    work = _workspace(width, n_columns, _longest(ptr))
+    work = _workspace(width, n_columns, ptr, idx)
     mark, columns, changes = work[1][0], work[1][2], work[1][3]
     needed, partial = np.empty(columns.shape[0], np.uint32), np.empty(columns.shape[0], values.dtype)
     weights = values.reshape(-1)
@@ -663,7 +669,7 @@ def placed_kernel(
         width = max(width, count[i])
     n_columns = alpha.shape[0]
     h, a, score = np.empty(width + 1), np.empty(width), np.zeros(n_columns)
-    work = _workspace(width, n_columns, _longest(ptr))
+    work = _workspace(width, n_columns, ptr, idx)
     columns, changes = work[1][2], work[1][3]
     dots, place = np.empty(n_columns, value.dtype), np.full(n_columns, -1, np.int64)
     constant, first, column = placed[3], placed[4], placed[5]

@@ -239,8 +239,12 @@ class HybridWeights:
 
     @property
     def bulky(self) -> bool:
-        """Whether a copy of the rows would be more than may be taken; those just made anew are packed without one."""
-        return 2 * self.rows.used > self.limit
+        """Whether a copy of the rows would be more than may be taken; those just made anew are packed without one.
+
+        Beside the copy there are the rows, and gaps between them, which may take half as much again. Not by what of the
+        pool is used: the weights would depend on the number of threads.
+        """
+        return 2.5 * self.rows.roomy > self.limit
 
     @property
     def overfull(self) -> bool:

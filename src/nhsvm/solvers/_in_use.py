@@ -28,6 +28,8 @@ class InUse(Ascent):
 
     Attributes
     ----------
+    fresh : bool
+        The run began from nothing, not from the dual variables of another.
     kept : list of parts
         Samples whose places have been found in the first pass; valid until rows are made anew.
     settled : bool
@@ -36,6 +38,7 @@ class InUse(Ascent):
 
     state: Planes
     problem: Problem
+    fresh: bool
     kept: list[Part]
     settled = False
 
@@ -68,7 +71,7 @@ class InUse(Ascent):
         """The same for weights in rows, some samples at a time."""
         primal_value, dual_value = self.certificate
         aim, most = 0.8 * self.options.tol * primal_value / float(self.costs.sum()), _PLACED
-        if len(self.history) == 1:
+        if self.fresh and len(self.history) == 1:
             aim, most = max(aim, _SETTLED), 1
         for parts in self.parts():
             tolerance = self.tolerance(primal_value, dual_value)
@@ -82,14 +85,16 @@ class InUse(Ascent):
         return 0.1 * aim / float(self.costs.sum())
 
     def parts(self) -> Iterator[list[Part]]:
-        """All samples with planes: those with places that were kept, and then the others, some at a time."""
+        """All samples with planes: those with places that were kept, and then the others, some at a time.
+
+        Nothing here holds on to places: whoever clears a list frees them.
+        """
         others = self.state.count > 0
-        for samples, _ in self.kept:
-            others[samples] = False
+        for k in range(len(self.kept)):
+            others[self.kept[k][0]] = False
         if self.kept:
             yield self.kept
-        for part in self.places(self.rng.permutation(np.flatnonzero(others))):
-            yield [part]
+        yield from map(_alone, self.places(self.rng.permutation(np.flatnonzero(others))))
 
     def places(self, samples: np.ndarray) -> Iterator[Part]:
         """Those of the samples that have planes, some at a time, and where they find their weights."""
@@ -148,6 +153,10 @@ class InUse(Ascent):
         gaps = np.empty(len(samples))
         gaps[order] = met
         return gaps, gain
+
+
+def _alone(part: Part) -> list[Part]:
+    return [part]
 
 
 def _total(gaps: list[FloatArray]) -> float:

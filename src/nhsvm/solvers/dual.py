@@ -66,7 +66,8 @@ class Dual:
         Called with the record of every pass; a true result ends the fit.
     certify : bool
         Prove the gap where passes end before ``tol`` is reached. Without it, the certificate is then not a number,
-        unless the last pass has tried one; after an interrupt there is one in any case, since weights are made anew.
+        unless the last pass has tried one. A run that goes on from dual variables begins with a certificate in any
+        case, and one that is interrupted ends with one, since weights are made anew.
     """
 
     tol: float = 1e-3
@@ -83,12 +84,13 @@ class Dual:
             interrupted = False
             try:
                 ascent.run()
+                if self.certify and not ascent.certified:
+                    ascent.certify()
+                elif not ascent.certified and ascent.weights.bulky:
+                    ascent.rebuild()
             except KeyboardInterrupt:
                 interrupted = True
-            if interrupted or (self.certify and not ascent.certified):
                 ascent.certify()
-            elif not ascent.certified and ascent.weights.bulky:
-                ascent.rebuild()
         certificate = ascent.certificate if ascent.certified else Certificate(np.nan, np.nan)
         return Solution(
             ascent.weights, certificate, ascent.history, ascent.converged, interrupted, ascent.state, ascent.shipped
