@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 import run as scale
-from shapes import SHAPES, make
+from shapes import SHAPES, make, positive
 from sklearn.exceptions import ConvergenceWarning
 
 import nhsvm
@@ -86,7 +86,7 @@ def ours(problem: Problem, passes: int, bias: float, certify: bool, options: arg
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--shape", choices=SHAPES, default="tree7k")
-    parser.add_argument("--size", type=float, default=1.0)
+    parser.add_argument("--size", type=positive, default=1.0)
     parser.add_argument("--topic", type=float, help="share of words that tell of the label; the less the harder")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--C", type=float, default=1.0, help="of ours")

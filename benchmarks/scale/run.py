@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from shapes import SHAPES, Problem, make
+from shapes import SHAPES, Problem, factor, make, positive
 from sklearn.exceptions import ConvergenceWarning
 
 import nhsvm
@@ -100,12 +100,6 @@ def small(model: Any, problem: Problem, jobs: int) -> list[dict[str, Any]]:
     return found
 
 
-def factor(text: str) -> tuple[str, float]:
-    """What is multiplied, and by how much."""
-    name, _, number = text.partition("=")
-    return name, float(number)
-
-
 def run(options: argparse.Namespace) -> dict[str, Any]:
     shape = SHAPES[options.shape].scaled(options.size).times(**dict(options.times))
     problem = make(shape, seed=options.seed)
@@ -153,7 +147,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--shape", choices=SHAPES, default="tree7k")
-    parser.add_argument("--size", type=float, default=1.0)
+    parser.add_argument("--size", type=positive, default=1.0)
     parser.add_argument("--times", nargs="*", type=factor, default=[], help="such as samples=2 nodes=0.5")
     parser.add_argument("--model", default="NHSVM")
     parser.add_argument("--C", type=float, default=1.0)

@@ -19,6 +19,7 @@ from sklearn.feature_extraction.text import TfidfTransformer
 from nhsvm import Hierarchy
 
 Ints = npt.NDArray[np.int64]
+FACTORS = ("nodes", "features", "samples", "labels")  # what may be made larger or smaller
 _CHUNK = 20_000  # documents whose words are drawn at a time
 
 
@@ -166,10 +167,26 @@ def _long_tail(n: int, n_leaves: int, rng: np.random.Generator) -> Ints:
     return rng.permutation(np.concatenate([sure, rest]))
 
 
+def positive(text: str) -> float:
+    """A size, or a factor of one, as it is typed."""
+    number = float(text)
+    if not 0 < number < float("inf"):
+        raise argparse.ArgumentTypeError(f"must be above 0, and finite, not {text}")
+    return number
+
+
+def factor(text: str) -> tuple[str, float]:
+    """What is multiplied, and by how much, as it is typed: samples=2."""
+    name, _, number = text.partition("=")
+    if name not in FACTORS:
+        raise argparse.ArgumentTypeError(f"must be NAME=NUMBER with one of {', '.join(FACTORS)}, not {text}")
+    return name, positive(number)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--shape", choices=SHAPES, default="dmoz10")
-    parser.add_argument("--size", type=float, default=0.1)
+    parser.add_argument("--size", type=positive, default=0.1)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     start = time.perf_counter()

@@ -81,10 +81,10 @@ def asked(records: list[Record], measured: str, at: Record) -> tuple[float, floa
     return value(law(records, measured), at), min(values), max(values)
 
 
-def beyond_the_check(records: list[Record], check: Record) -> float:
-    """Seconds for ``FAR``, from the largest run on, with time proportional to documents and else as in the law."""
-    powers = law(records, "cpu_seconds")[0] | {"samples": 1.0}
-    return float(check["cpu_seconds"] * np.prod([(FAR[kind] / check[kind]) ** powers[kind] for kind in KINDS]))
+def beyond_the_check(records: list[Record], measured: str, check: Record, **powers: float) -> float:
+    """What ``FAR`` takes, from what was measured of the largest run; by powers of the law, but for those given."""
+    found = law(records, measured)[0] | powers
+    return float(check[measured] * np.prod([(FAR[kind] / check[kind]) ** found[kind] for kind in KINDS]))
 
 
 def parts(records: list[Record]) -> tuple[list[Record], list[Record], Record]:
@@ -107,12 +107,15 @@ def page(records: list[Record], size: float) -> str:
     beyond = [FAR[kind] / max(r[kind] for r in records) for kind in KINDS]
     linear = ""
     if law(single, "cpu_seconds")[0]["samples"] < 1:
-        hours = beyond_the_check(single, check) / 3600
+        hours = beyond_the_check(single, "cpu_seconds", check, samples=1.0) / 3600
         linear = f"""
 A power of documents below one cannot hold for ever, since every document has to be visited. With the time of the
 largest run as it was, and from there on documents to the power of one and words and nodes as in the law, it would be
 {hours:,.0f} hours. Memory has a part for every document too, the dual variables.
 """
+    anchored = beyond_the_check(single, "added_gb", check)
+    two = next((r for r in several if r["labels"] == 2.0), several[0])
+    sets = [two[measured] / base[measured] for measured in MEASURED]
     option = "" if size == SIZE else f" --size {size:g}"
     return f"""# Growth with size
 
@@ -151,8 +154,14 @@ the time and {check_memory / check["added_gb"]:.2f} times the memory.
 
 **On paper**: for {far}, one label a document, the laws say
 {time / 3600:,.0f} hours of one processor ({times[0] / 3600:,.0f} to {times[1] / 3600:,.0f} with any one run left out)
-and {memory:,.0f} GB ({memories[0]:,.0f} to {memories[1]:,.0f}), beside the documents.
+and {memory:,.0f} GB ({memories[0]:,.0f} to {memories[1]:,.0f}), beside the documents. What the law says of memory is
+{check_memory / check["added_gb"]:.2f} times what the largest run took; from that run on, with the powers of the law, it
+would be {anchored:,.0f} GB.
 {linear}
+Label sets, {two["labels"]:g} labels a document, took {sets[0]:.1f} times the time and {sets[1]:.1f} times the memory
+of one label at {two["samples"]:,} documents. If that stays so, these numbers are to be multiplied by it; no run here
+tells.
+
 These sizes are {beyond[0]:,.0f} times the documents, {beyond[1]:,.0f} times the words and {beyond[2]:,.0f} times the
 nodes of the largest run. Nobody has tried it, and real texts are not drawn as these were: read it as an order of
 magnitude.

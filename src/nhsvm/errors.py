@@ -106,6 +106,10 @@ class MemoryLimitError(NHSVMError):
     """The weights do not fit into the memory that may be used; the message says what would."""
 
 
+class MemoryWarning(UserWarning):
+    """A fit that begins may need more memory than it is allowed, as far as an estimate tells."""
+
+
 class NotSolvedError(NHSVMError):
     """A numerical method ended without the accuracy it promises."""
 

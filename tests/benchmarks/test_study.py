@@ -45,10 +45,22 @@ def test_a_law_is_found_again(records):
     assert study.asked(single, "cpu_seconds", check) == pytest.approx((check["cpu_seconds"],) * 3)
 
 
+def test_far_beyond_goes_on_from_the_largest_run(records):
+    """With the powers of the law, from what was measured: half of it is half of it there."""
+    single, _, check = study.parts(records)
+    far = study.asked(single, "added_gb", study.FAR)[0]
+    assert study.beyond_the_check(single, "added_gb", check) == pytest.approx(far)
+    half = check | {"added_gb": check["added_gb"] / 2}
+    assert study.beyond_the_check(single, "added_gb", half) == pytest.approx(far / 2)
+    linear = study.beyond_the_check(single, "added_gb", check, samples=1.0)
+    assert linear == pytest.approx(far * (study.FAR["samples"] / check["samples"]) ** -0.1)
+
+
 def test_the_page_has_every_run_and_the_picture_is_made(records, tmp_path):
     text = study.page(records, 0.2)
     assert sum(line.startswith("| ") for line in text.splitlines()) == len(records) + 1
     assert "documents^1.10 · words^0.20 · nodes^0.50 (off by a factor of 1.00 at the most in the 13 runs" in text
+    assert "took 1.2 times the time and 1.2 times the memory\nof one label at 20,000 documents" in text
     assert "--size" not in text
     assert "--size 0.1 " in study.page(records, 0.1)
     study.picture(records, tmp_path / "study.png")

@@ -10,8 +10,9 @@ import nhsvm as package
 from cli.data import write_all
 from cli.running import nhsvm
 from nhsvm.cli._inputs import LabelOptions, SampleOptions, expanded, read_data
-from nhsvm.cli._output import as_json, readable_bytes
+from nhsvm.cli._output import as_json
 from nhsvm.errors import OptionError
+from nhsvm.sizes import readable_bytes
 
 
 @pytest.fixture

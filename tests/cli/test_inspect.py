@@ -6,6 +6,7 @@ import sys
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.pipeline import make_pipeline
 from typer.testing import CliRunner
@@ -14,6 +15,7 @@ import nhsvm
 from estimators.problems import TREE, make, make_sets
 from nhsvm import HSVM, NHSVM, Hierarchy
 from nhsvm.cli import app, main
+from nhsvm.datasets import Dataset, write_blocks
 
 H = Hierarchy.from_edges([("animal", "dog"), ("animal", "cat"), ("plant", "oak")])
 TEXTS = ["barks loudly", "a friend that barks", "purrs and sleeps", "chases mice, purrs", "acorns, leaves", "leaves"]
@@ -204,3 +206,36 @@ def test_bad_input_with_models(text_model, tmp_path, monkeypatch, capsys):
     cut = tmp_path / "model"  # found by content, and cut short
     cut.write_bytes(file.read_bytes()[:-10])
     fails([str(cut)], "cut short", monkeypatch, capsys)
+
+
+def test_blocks(tmp_path, capsys, monkeypatch):
+    sets = [["dog", "cat"], ["oak"], ["dog"]]
+    write_blocks(Dataset(sets, H, sp.csr_array(np.eye(3, 4, dtype=np.float32))), tmp_path / "sets.blocks")
+    write_blocks(Dataset(None, None, np.ones((2, 5))), tmp_path / "plain.blocks")
+    assert run(tmp_path / "sets.blocks").splitlines()[:4] == [
+        "samples    3",
+        "features   4, 1.0 of them a sample, float32",
+        "labels     3 classes, 1.3 a sample",
+        f"hierarchy  {H!r}",
+    ]
+    assert run(tmp_path / "plain.blocks").splitlines()[:4] == [
+        "samples    2",
+        "features   5, dense, float64",
+        "labels     none",
+        "hierarchy  none: labels are flat, unless a file says otherwise",
+    ]
+    found = json.loads(run(tmp_path / "sets.blocks", "--json"))
+    assert (found["kind"], found["samples"], found["entries"], found["n_leaves"]) == ("blocks", 3, 3, 3)
+    assert found["bytes"] == sum(path.stat().st_size for path in (tmp_path / "sets.blocks").iterdir())
+    (tmp_path / "empty").mkdir()
+    for args, said in (
+        (["sets.blocks", "--weights", "power"], "--weights is not for blocks, which sets.blocks must be"),
+        (["sets.blocks", "--node", "dog"], "--node is not for blocks"),
+        (["empty"], "header.json"),
+    ):
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setattr(sys, "argv", ["nhsvm", "inspect", *args])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        assert ended.value.code == 2
+        assert said in capsys.readouterr().err

@@ -346,3 +346,22 @@ def test_paths_in_a_dag():
     h = package.Hierarchy.from_edges([("a", "c"), ("b", "c"), ("a", "d")])
     assert path_of(h, "c", "/") == "a/c"
     assert path_of(h, "a", "/") == "a"
+
+
+def test_threads(models, monkeypatch):
+    """As many as one says; else as in training."""
+    found, answers = [], package.NHSVM.predict
+
+    def told(self, X, **how):
+        found.append(self.n_jobs)
+        return answers(self, X, **how)
+
+    monkeypatch.setattr(package.NHSVM, "predict", told)
+    files = models / "text", models / "docs.jsonl"
+    for command in ("predict", "evaluate"):
+        plain, two = nhsvm(command, *files), nhsvm(command, *files, "--jobs", "2")
+        assert plain.code == two.code == 0
+        assert plain.out == two.out
+    assert found == [None, 2, None, 2]
+    refused = nhsvm("predict", *files, "-j", "0").message
+    assert refused == "--jobs must be a number of threads, or -1 for all cores, not 0"

@@ -359,17 +359,28 @@ def test_a_fit_without_a_proof_says_so(folder):
 def test_large_weights_are_announced(folder, monkeypatch):
     monkeypatch.setattr("nhsvm.cli.train._MUCH", 100)
     done = nhsvm("train", "docs.jsonl", "--hierarchy", "tree.tsv", "-q")
-    assert "about to take: weights 0 MB (a table) of " in done.err
-    assert "memory_limit" not in done.err
+    (line,) = done.err.splitlines()
+    assert re.fullmatch(r"about to take: weights \d\.\d kB \(a table\) of .* dual variables .* of samples", line)
+    assert "memory-limit" not in done.err
+
+
+def test_memory_is_announced_unless_nothing_is_to_be_said(folder):
+    assert "about to take: weights" in nhsvm("train", "docs.jsonl", "--hierarchy", "tree.tsv").err
+    quiet = nhsvm("train", "docs.jsonl", "--hierarchy", "tree.tsv", "-q", "--json")
+    assert "about to take" not in quiet.err
+    assert 1_000 < json.loads(quiet.out)["expected_bytes"] < 100_000
 
 
 def test_weights_that_will_not_fit_are_announced_and_refused(folder):
     done = nhsvm("train", "docs.jsonl", "--hierarchy", "tree.tsv", "--memory-limit", "300", "-q")
     assert done.code == 2
-    assert "this does not fit: use fewer features, or a higher memory_limit" in done.err
-    assert "raise memory_limit" in done.err.splitlines()[-1]
+    assert "this does not fit: use fewer features, or a higher --memory-limit" in done.err
+    assert "need more than 300 bytes; raise --memory-limit (estimate_memory" in done.err.splitlines()[-1]
     assert not (folder / "model.nhsvm").exists()
-    assert "memory_limit must be" in nhsvm("train", "docs.jsonl", "--memory-limit", "lots", "-q").message
+    assert "--memory-limit must be" in nhsvm("train", "docs.jsonl", "--memory-limit", "lots", "-q").message
+    sgd = nhsvm("train", "docs.jsonl", "--hierarchy", "tree.tsv", "--memory-limit", "300", "-q", "--solver", "sgd")
+    assert "or a higher --memory-limit, or sparse samples and --solver dual" in sgd.err
+    assert "may be used; raise --memory-limit" in sgd.err.splitlines()[-1]
 
 
 def test_progress_on_a_terminal(monkeypatch, capsys):

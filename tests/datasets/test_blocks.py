@@ -37,6 +37,7 @@ from nhsvm.datasets._blocks_format import Stored
 from nhsvm.datasets._blocks_reader import mapped
 from nhsvm.datasets.blocks import read_note
 from nhsvm.errors import DataError, LabelError, OptionError
+from nhsvm.solvers import _memory
 
 LSHTC = "4 0:17 1177338:2 97353:1\n3 0:9 97353:4\n# note\n2 5:1 0:3 7:1.5\n5 97353:0.25\n"
 SETS = "4 0:17 8:2\n3,5 0:9 2:4\n2 5:1 0:3\n5, 4 3:0.25\n"
@@ -329,6 +330,23 @@ def test_models_are_the_same_to_the_last_bit(tmp_path, kind, dense, dtype):
     assert one.intercept_.tobytes() == other.intercept_.tobytes()
     assert (one.objective_, one.dual_objective_) == (other.objective_, other.dual_objective_)
     assert one.decision_function(X).tobytes() == other.decision_function(disk.X).tobytes()
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_weights_in_rows_are_the_same_too(tmp_path, several, monkeypatch):
+    """A table, rows, and rows learned from blocks: the first two to rounding, the last two to the last bit."""
+    data = random_sparse()
+    y = [sorted({a, b}) for a, b in zip(data.y, np.roll(data.y, 1), strict=True)] if several else data.y
+    write_blocks(Dataset(y, NAMES, data.X), tmp_path / "a.blocks")
+    disk = open_blocks(tmp_path / "a.blocks")
+    table = NHSVM(NAMES, tol=1e-9).fit(data.X, y)
+    monkeypatch.setattr(_memory, "TABLE", 0)
+    memory, blocks = (NHSVM(NAMES, tol=1e-9).fit(*given) for given in ((data.X, y), (disk.X, disk.y)))
+    assert sp.issparse(blocks.coef_)
+    assert (memory.coef_ != blocks.coef_).nnz == 0
+    assert memory.intercept_.tobytes() == blocks.intercept_.tobytes()
+    assert memory.objective_ == blocks.objective_ == pytest.approx(table.objective_, rel=2e-9)
+    np.testing.assert_allclose(blocks.coef_.toarray(), table.coef_, atol=1e-3)
 
 
 def test_partial_fit_a_part_at_a_time(tmp_path):

@@ -3,13 +3,15 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.pipeline import make_pipeline
 
 from nhsvm import HSVM, NHSVM, SSVM, FlatSVM, Hierarchy, estimate_memory, load
-from nhsvm.errors import MemoryLimitError, NHSVMError, OptionError
+from nhsvm.errors import MemoryLimitError, MemoryWarning, NHSVMError, OptionError
 from nhsvm.estimators import _memory
 from nhsvm.plots import plot_weights
 from nhsvm.solvers import _memory as solver_memory
 from nhsvm.solvers import _places as solver_places
+from nhsvm.solvers._rows import Rows
 
 H = Hierarchy.from_edges([(f"top{k % 3}", f"leaf{k:02d}") for k in range(12)])
 
@@ -94,12 +96,46 @@ def test_files_that_lie(no_tables, tmp_path, name, value, why):
 
 
 def test_too_little():
-    with pytest.raises(MemoryLimitError, match=r"400 features and 1[25] nodes need more than 0 MiB; raise memory_lim"):
-        NHSVM(H, C=100, memory_limit=700).fit(X, y)
+    """It is said before the fit, and what would help when there is no more room."""
+    tight = NHSVM(H, C=100, memory_limit=700)
+    early = pytest.warns(
+        MemoryWarning, match=r"expected to take about .* kB, and 700 bytes are allowed: the fit may end"
+    )
+    late = r"400 features and 1[25] nodes need more than 700 bytes; raise memory_limit"
+    with early, pytest.raises(MemoryLimitError, match=late) as found:
+        tight.fit(X, y)
+    for advice in ("estimate_memory", "fewer features", "smaller C", "pruning makes a model smaller once it is fitted"):
+        assert advice in str(found.value)
     with pytest.raises(MemoryLimitError, match="give sparse samples"):
         NHSVM(H, memory_limit=700).fit(X.toarray(), y)
-    with pytest.raises(MemoryLimitError, match="solver='dual'"):
-        NHSVM(H, memory_limit=700, solver="sgd").fit(X, y)
+    need = estimate_memory(X, y, H).table
+    for limit, said in (700, r"needs .* kB, but 700 bytes"), (need - 1, f"needs {need:,} bytes, but {need - 1:,} "):
+        tight = NHSVM(H, memory_limit=limit, solver="sgd")
+        assert not estimate_memory(X, y, H, model=tight).fits
+        assert "or sparse samples and solver='dual'" in str(estimate_memory(X, y, H, model=tight))
+        with pytest.raises(MemoryLimitError, match=f"{said}.*solver='dual'"):
+            tight.fit(X, y)
+
+
+@pytest.mark.parametrize("refused", [1, 5])
+def test_a_system_that_gives_less(refused, no_tables, monkeypatch):
+    """Then rows have what there is, and results are the same."""
+    asked, allocate = [], Rows._allocate
+
+    def some(self, size, narrow):
+        asked.append(size)
+        if len(asked) <= refused:
+            raise MemoryError
+        allocate(self, size, narrow)
+
+    free = NHSVM(H, memory_limit=10**7).fit(X, y)
+    monkeypatch.setattr(Rows, "_allocate", some)
+    tight = NHSVM(H, memory_limit=10**7).fit(X, y)
+    assert asked == [2 * 10**7 // 2**k for k in range(refused + 1)]
+    assert (free.coef_ != tight.coef_).nnz == 0
+    refused = 100
+    with pytest.raises(MemoryLimitError, match=r"the system does not give .* kB for the weights of 400 features"):
+        NHSVM(H, memory_limit=10**7).fit(X, y)
 
 
 @pytest.mark.parametrize(
@@ -135,6 +171,8 @@ def test_estimate(monkeypatch):
     assert dense.weights == dense.table == 401 * 12 * 4
     with pytest.raises(NHSVMError, match="inconsistent numbers of samples"):
         estimate_memory(X, y[:-1], H)
+    with pytest.raises(OptionError, match=r"model must be an estimator of nhsvm, such as .* not a Pipeline"):
+        estimate_memory(X, y, H, model=make_pipeline(NHSVM(H)))
 
 
 def test_rows_take_about_what_was_estimated(no_tables):
@@ -148,13 +186,17 @@ def test_rows_take_about_what_was_estimated(no_tables):
     assert found.weights / 3 <= model.fit(samples, labels)._values.nbytes <= 1.5 * found.weights
 
 
-def test_free_memory(tmp_path, monkeypatch):
+@pytest.mark.parametrize("container", _memory._CONTAINERS)
+def test_free_memory(container, tmp_path, monkeypatch):
+    """A container counts pages of files as in use, but gives them up."""
     assert 2**20 < _memory.free_memory() < 2**50
     assert _memory.allowed_bytes(None) <= _memory.SHARE * _memory._available()
-    (tmp_path / "max").write_text("5000")
-    (tmp_path / "now").write_text("2000")
-    monkeypatch.setattr(_memory, "_LIMITS", (str(tmp_path / "max"),))
-    monkeypatch.setattr(_memory, "_IN_USE", (str(tmp_path / "now"),))
+    _, limit, used, files = container
+    (tmp_path / limit).write_text("5000\n")
+    (tmp_path / used).write_text("2000\n")
+    monkeypatch.setattr(_memory, "_CONTAINERS", ((str(tmp_path), limit, used, files),))
     assert _memory.free_memory() == 3000
-    (tmp_path / "max").write_text("max")
-    assert _memory.free_memory() > 3000
+    (tmp_path / "memory.stat").write_text(f"anon 5\n{files} 1200\n{files}_more 7\n")
+    assert _memory.free_memory() == 4200
+    (tmp_path / limit).write_text("max")
+    assert _memory.free_memory() > 5000

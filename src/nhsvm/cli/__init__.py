@@ -16,6 +16,7 @@ import typer
 from nhsvm import __version__
 from nhsvm.cli._help import Command, Group
 from nhsvm.cli._interrupt import interrupts_heard
+from nhsvm.cli._output import as_typed
 from nhsvm.errors import NHSVMError
 
 COMMANDS = ("train", "tune", "predict", "evaluate", "inspect", "shrink", "convert", "reproduce", "demo")
@@ -81,16 +82,6 @@ def main() -> None:
         _fail(str(error))
 
 
-# advice in the words of Python, and in those of the command line
-_AS_TYPED = {
-    "encoding=...": "--encoding ...",
-    "label_type=str": "--label-type str",
-    "multilabel=True": "--multilabel",
-}
-
-
 def _fail(problem: str) -> NoReturn:
-    for python, typed in _AS_TYPED.items():
-        problem = problem.replace(python, typed)
-    typer.echo(f"nhsvm: {' '.join(problem.split())}", err=True)
+    typer.echo(f"nhsvm: {' '.join(as_typed(problem).split())}", err=True)
     sys.exit(2)

@@ -13,13 +13,13 @@ import numpy as np
 
 from nhsvm.cli._inspect_hierarchy import counts, summary
 from nhsvm.cli._models import LoadedModel, load_model
-from nhsvm.cli._output import readable_bytes
 from nhsvm.errors import UnknownLabelError
 from nhsvm.explanation import features_of
 from nhsvm.hierarchy import Hierarchy
 from nhsvm.hierarchy.virtual import VirtualLeaf, public
 from nhsvm.packed import Packed
 from nhsvm.rows import StoredRows
+from nhsvm.sizes import readable_bytes
 
 _RUNNING = ("hierarchy", "verbose", "callback", "n_jobs", "warm_start")  # options that say nothing of the result
 

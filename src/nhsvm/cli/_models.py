@@ -33,6 +33,7 @@ class Precision(StrEnum):
 PrecisionOption = Annotated[
     Precision | None, option(help="Weights in two bytes, or in one, for a smaller file.", default="as trained")
 ]
+JobsOption = Annotated[int | None, option("--jobs", "-j", help="Threads; -1 for all cores.", default="as in training")]
 ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="Model file, as nhsvm train writes it.")]
 
 _SAMPLE_KEYS = ("text", "features", "ignore_feature", "any_order")
@@ -80,14 +81,19 @@ class LoadedModel:
             raise DataError(f"the model cannot use these samples: {error}") from error
 
 
-def load_model(file: Path) -> LoadedModel:
-    """A model file; a file that is missing or no model is an error that names it."""
+def load_model(file: Path, jobs: int | None = None) -> LoadedModel:
+    """A model file, with another number of threads if one is given; what is missing or no model is named."""
     from nhsvm.persistence import load_with_note
 
+    if jobs == 0:
+        raise OptionError("--jobs must be a number of threads, or -1 for all cores, not 0")
     try:
-        return LoadedModel(*load_with_note(file))
+        loaded = LoadedModel(*load_with_note(file))
     except OSError as error:
         raise FileFormatError(file, None, f"cannot be read: {error.strerror or error}") from error
+    if jobs is not None:
+        loaded.svm.set_params(n_jobs=jobs)
+    return loaded
 
 
 def note_of(file: str, samples: SampleOptions, labels: LabelOptions, dataset: Dataset) -> dict[str, Any]:

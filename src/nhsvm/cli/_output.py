@@ -30,6 +30,25 @@ def note(text: str) -> None:
     typer.echo(text, err=True)
 
 
+# advice in the words of Python, and in those of the command line
+_AS_TYPED = {
+    "encoding=...": "--encoding ...",
+    "label_type=str": "--label-type str",
+    "multilabel=True": "--multilabel",
+    "memory_limit": "--memory-limit",
+    "certify=False": "--no-certify",
+    "solver='dual'": "--solver dual",
+    "solver='sgd'": "--solver sgd",
+}
+
+
+def as_typed(text: str) -> str:
+    """Words of the library in those of the command line."""
+    for python, typed in _AS_TYPED.items():
+        text = text.replace(python, typed)
+    return text
+
+
 def broken(text: str) -> str:
     """Lines broken between words where a terminal is too narrow for them; as they are elsewhere.
 
@@ -145,21 +164,6 @@ def writing(path: str | Path) -> Iterator[None]:
         if isinstance(error, BrokenPipeError):
             raise
         raise OptionError(f"{path} cannot be written: {error.strerror or error}") from error
-
-
-def readable_bytes(count: float) -> str:
-    """A number of bytes, as people say it.
-
-    Examples
-    --------
-    >>> readable_bytes(1_234_567)
-    '1.2 MB'
-    """
-    for unit in ("bytes", "kB", "MB", "GB"):
-        if count < 1000:
-            return f"{count:.0f} {unit}" if unit == "bytes" else f"{count:.1f} {unit}"
-        count /= 1000
-    return f"{count:.1f} TB"
 
 
 def needs(module: str, extra: str, what: str) -> None:

@@ -26,10 +26,11 @@ from nhsvm.cli._inputs import (
     takes,
 )
 from nhsvm.cli._models import note_of
-from nhsvm.cli._output import JsonFlag, note, print_json, readable_bytes
+from nhsvm.cli._output import JsonFlag, note, print_json
 from nhsvm.cli._progress import Busy
 from nhsvm.cli._streamed import fit_numbers, fit_texts, is_asked_for, transformed
 from nhsvm.errors import OptionError
+from nhsvm.sizes import readable_bytes
 
 if TYPE_CHECKING:
     from nhsvm.datasets import Dataset

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from nhsvm.cli._output import broken, check_writable, note, readable_bytes, writing
+from nhsvm.cli._output import broken, check_writable, note, writing
 from nhsvm.errors import OptionError
+from nhsvm.sizes import readable_bytes
 
 if TYPE_CHECKING:
     from nhsvm.cli._demo import Comparison

@@ -11,7 +11,7 @@ import typer
 
 from nhsvm.cli._config import ConfigFile
 from nhsvm.cli._inputs import DataFile, LabelOptions, SampleOptions, takes
-from nhsvm.cli._models import LoadedModel, ModelFile, inputs_of, load_model, read_for
+from nhsvm.cli._models import JobsOption, LoadedModel, ModelFile, inputs_of, load_model, read_for
 from nhsvm.cli._output import JsonFlag, broken, check_distinct, check_writable, needs, note, print_json, writing
 from nhsvm.cli._progress import Busy
 from nhsvm.errors import DataError, OptionError
@@ -40,6 +40,7 @@ def evaluate(
     id_column: Annotated[
         str | None, typer.Option(metavar="COLUMN", show_default=False, help="What samples are called in the report.")
     ] = None,
+    jobs: JobsOption = None,
     config: ConfigFile = None,
     json: JsonFlag = False,
 ) -> None:
@@ -53,7 +54,7 @@ def evaluate(
     Example: zcat test.jsonl.gz | nhsvm evaluate model.nhsvm - --format jsonl --metrics accuracy,hierarchical_f1
     """
     _check_report(report, title, (model, data, labels.hierarchy, config))
-    loaded = load_model(model)
+    loaded = load_model(model, jobs)
     wanted = _wanted(metrics, loaded)
     with Busy(f"reading {data}", quiet=json):
         dataset = read_for(loaded, data, samples, labels, extra=[] if id_column is None else [id_column])

@@ -1,4 +1,4 @@
-"""``nhsvm inspect``: a hierarchy file or a model file in numbers and as a drawing."""
+"""``nhsvm inspect``: a hierarchy file or a model file in numbers and as a drawing, blocks in numbers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from nhsvm.errors import OptionError
 
 
 def inspect(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Model file, or hierarchy: LSHTC, TSV, CSV or JSON.")],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="Model file, blocks, or hierarchy: LSHTC, TSV, CSV, JSON.")
+    ],
     weights: Annotated[str | None, typer.Option(help="Scheme of weights of a hierarchy; maxmin if not said.")] = None,
     features: Annotated[int, typer.Option(min=0, help="Strongest features to show for every node of a model.")] = 5,
     node: Annotated[
@@ -21,7 +23,7 @@ def inspect(
     max_nodes: Annotated[int, typer.Option(min=1, help="Nodes to show at the most.")] = 40,
     json: JsonFlag = False,
 ) -> None:
-    """Describe a hierarchy file, or a model file: what it has learned, how well, and how large it is.
+    """Describe a hierarchy file, blocks, or a model file: what it has learned, how well, and how large it is.
 
     Examples: nhsvm inspect cat_hier.txt --weights power; nhsvm inspect papers.nhsvm --node physics --features 10
     """
@@ -31,6 +33,12 @@ def inspect(
         if weights is not None:
             raise OptionError("--weights is for hierarchies; a model has its own")
         result, show = of_model.describe(file, features, node or [], max_nodes), of_model.show
+    elif file.is_dir():
+        from nhsvm.cli import _inspect_blocks as of_blocks
+
+        if weights is not None or node:
+            raise OptionError(f"--{'node' if node else 'weights'} is not for blocks, which {file} must be")
+        result, show = of_blocks.describe(file), of_blocks.show
     else:
         from nhsvm.cli import _inspect_hierarchy as of_hierarchy
 

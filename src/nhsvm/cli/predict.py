@@ -13,6 +13,7 @@ from nhsvm.cli._answers import Answers, Columns, Questions
 from nhsvm.cli._config import ConfigFile
 from nhsvm.cli._inputs import DataFile, FileFormat, SampleOptions, format_of, only_where, reader_of, takes
 from nhsvm.cli._models import (
+    JobsOption,
     LoadedModel,
     ModelFile,
     check_features,
@@ -62,6 +63,7 @@ def predict(
     samples: SampleOptions,
     options: AnswerOptions,
     *,
+    jobs: JobsOption = None,
     config: ConfigFile = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no closing line.")] = False,
     json: JsonFlag = False,
@@ -81,7 +83,7 @@ def predict(
     check_writable(options.output)
     check_distinct(options.output, model, data, config)
     output_format(options.output, options.to)
-    loaded = load_model(model)
+    loaded = load_model(model, jobs)
     questions = Questions(
         options.top_k, options.scores, options.probabilities, options.paths, options.partial, options.beam
     )

@@ -10,8 +10,9 @@ import typer
 from nhsvm.cli._inputs import LabelOptions, SampleOptions, takes
 from nhsvm.cli._models import LoadedModel, ModelFile, PrecisionOption, inputs_of, load_model, read_for
 from nhsvm.cli._options import option
-from nhsvm.cli._output import JsonFlag, check_distinct, check_model_path, print_json, readable_bytes, writing
+from nhsvm.cli._output import JsonFlag, check_distinct, check_model_path, print_json, writing
 from nhsvm.errors import DataError, OptionError
+from nhsvm.sizes import readable_bytes
 
 
 @takes(samples=SampleOptions, labels=LabelOptions)

@@ -17,14 +17,15 @@ from nhsvm.cli._estimators import ModelOptions, described, make_estimator
 from nhsvm.cli._features import FeatureOptions, fitted, make_steps, summary
 from nhsvm.cli._inputs import DataFile, FileFormat, LabelOptions, SampleOptions, format_of, read_data, takes
 from nhsvm.cli._models import PrecisionOption, note_of
-from nhsvm.cli._output import JsonFlag, check_distinct, check_model_path, note, print_json, readable_bytes, writing
+from nhsvm.cli._output import JsonFlag, as_typed, check_distinct, check_model_path, note, print_json, writing
 from nhsvm.cli._progress import Busy, FitProgress
-from nhsvm.errors import OptionError
+from nhsvm.errors import MemoryWarning, OptionError
+from nhsvm.sizes import readable_bytes
 
 if TYPE_CHECKING:
     from nhsvm.datasets import Dataset
 
-_MUCH = 2 * 10**9  # bytes of weights that one should know of beforehand
+_MUCH = 2 * 10**9  # bytes that one should know of beforehand, even if no progress is to be shown
 
 
 @takes(samples=SampleOptions, labels=LabelOptions, features=FeatureOptions, options=ModelOptions)
@@ -101,19 +102,21 @@ def fit(
     progress = FitProgress(estimator.tol, estimator.max_iter, folds, quiet=quiet)
     estimator.set_params(callback=progress)
     estimate = estimate_memory(X, dataset.y, dataset.hierarchy, model=estimator)
-    if estimate.total > _MUCH or not estimate.fits:
-        note(f"about to take: {estimate}")
+    if not quiet or estimate.total > _MUCH or not estimate.fits:
+        note(as_typed(f"about to take: {estimate}"))
     start = perf_counter()
     with warnings.catch_warnings(record=True) as caught, progress:
         warnings.simplefilter("always", ConvergenceWarning)
+        warnings.simplefilter("ignore", MemoryWarning)  # the estimate has said it
         estimator.fit(X, dataset.y)
     seconds = perf_counter() - start
     steps = [*before, *steps]
     estimator.set_params(callback=None)
-    said = [str(warning.message) for warning in caught if issubclass(warning.category, ConvergenceWarning)]
+    said = [str(warning.message) for warning in caught]
     for text in said:
         note(text)
     result = _result(dataset, X, estimator, steps, options) | {"feature_seconds": made, "seconds": seconds}
+    result["expected_bytes"] = estimate.total
     model = Pipeline([*steps, ("svm", estimator)]) if steps else estimator
     return model, result, any(text.startswith("interrupted") for text in said)
 

@@ -26,12 +26,12 @@ from nhsvm.cli._output import (
     note,
     output_file,
     print_json,
-    readable_bytes,
     writing,
 )
 from nhsvm.cli._progress import Busy, bar, fitting
 from nhsvm.cli._tune_options import FixedOptions, TriedOptions, grid_of, seconds_of
 from nhsvm.errors import DataError, OptionError
+from nhsvm.sizes import readable_bytes
 
 if TYPE_CHECKING:
     from nhsvm.datasets import Dataset

@@ -14,10 +14,11 @@ from nhsvm.columns import make_columns
 from nhsvm.errors import OptionError
 from nhsvm.estimators._calibration import hold_out, make_folds, temperature
 from nhsvm.estimators._data import checked, checked_weights, class_factors, precise_enough, same_length
+from nhsvm.estimators._estimate import warn_if_tight
 from nhsvm.estimators._held_out import set_folds
 from nhsvm.estimators._label_sets import LabelSets, encode_sets, is_multilabel
 from nhsvm.estimators._memory import allowed_bytes
-from nhsvm.estimators._options import check_options, check_single, n_threads, seed_of, why_no_sets
+from nhsvm.estimators._options import check_options, check_single, n_threads, seed_of, streams, why_no_sets
 from nhsvm.estimators._predict import Prediction
 from nhsvm.estimators._probability import Probability
 from nhsvm.estimators._progress import Progress
@@ -66,6 +67,8 @@ class HierarchicalSVM(Prediction, Probability, SetFit, WarmStart, Stream, Stored
             X, weight = self._samples(X, targets, sample_weight, reset=True)
             folds = self._folds(targets, weight)
             problem, alpha = self._assembled(X, targets, weight)
+            if not streams(self):
+                warn_if_tight(problem)
             solution = self._solver().solve(problem, *self._start(problem))
             self._store(problem, targets, alpha, solution)
             if folds is not None and not solution.interrupted:

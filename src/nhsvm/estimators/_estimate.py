@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,10 +10,13 @@ import numpy as np
 import scipy.sparse as sp
 
 from nhsvm.columns import Columns, make_columns
+from nhsvm.errors import MemoryWarning, OptionError
 from nhsvm.estimators._data import checked, same_length
 from nhsvm.estimators._memory import allowed_bytes
+from nhsvm.estimators._options import streams
 from nhsvm.estimators._targets import Targets
 from nhsvm.hierarchy import Hierarchy
+from nhsvm.sizes import readable_bytes, two_sizes
 from nhsvm.weights import node_weights
 
 _LABELS = 12  # wrong labels that a sample holds on average at a gap of 1 %, measured on generated texts
@@ -37,6 +41,8 @@ class MemoryEstimate:
         Dual variables; with weights in rows, also where samples with one label find those that they need.
     limit : int
         What weights may take.
+    only_table : bool
+        Whether rows are out of the question: with dense samples, and with ``solver="sgd"``.
     """
 
     samples: int
@@ -44,6 +50,7 @@ class MemoryEstimate:
     weights: int
     dual: int
     limit: int
+    only_table: bool = False
 
     @property
     def total(self) -> int:
@@ -56,11 +63,13 @@ class MemoryEstimate:
         return self.weights <= self.limit
 
     def __str__(self) -> str:
-        kind = "a table" if self.weights == self.table else f"rows; a table would take {_size(self.table)}"
-        verdict = "" if self.fits else "; this does not fit: use fewer features, or a higher memory_limit"
+        kind = "a table" if self.weights == self.table else f"rows; a table would take {readable_bytes(self.table)}"
+        weights, limit = two_sizes(self.weights, self.limit)
+        sparse = ", or sparse samples and solver='dual'" if self.only_table else ""
+        advice = f"; this does not fit: use fewer features, or a higher memory_limit{sparse}"
         return (
-            f"weights {_size(self.weights)} ({kind}) of {_size(self.limit)} allowed, dual variables "
-            f"{_size(self.dual)}, beside {_size(self.samples)} of samples{verdict}"
+            f"weights {weights} ({kind}) of {limit} allowed, dual variables {readable_bytes(self.dual)}, beside "
+            f"{readable_bytes(self.samples)} of samples{'' if self.fits else advice}"
         )
 
 
@@ -73,7 +82,8 @@ def estimate_memory(X: Any, y: Any, hierarchy: Hierarchy | None = None, *, model
     y : labels or label sets, as for ``fit``
     hierarchy : Hierarchy, optional
     model : estimator, optional
-        Its weights scheme, tolerance and ``memory_limit`` count; ``NHSVM(hierarchy)`` by default.
+        Its weights scheme, tolerance, solver and ``memory_limit`` count; ``NHSVM(hierarchy)`` by default. Of a
+        pipeline give the last step, and X as that gets it.
 
     Returns
     -------
@@ -82,7 +92,13 @@ def estimate_memory(X: Any, y: Any, hierarchy: Hierarchy | None = None, *, model
     Notes
     -----
     How many weights will not be zero is known only afterwards. Here every sample is taken to hold 12 wrong labels, any
-    of all leaves, while those of documents are mostly near the true one: the estimate of rows is a high one.
+    of all leaves. On generated texts (docs/results/scale.md) fits took between 0.7 and 1.4 times the ``total``: most
+    with label sets on a DAG of 50,000 nodes, whose search and certificates need room too.
+
+    Raises
+    ------
+    OptionError
+        If the model is not an estimator of nhsvm.
 
     Examples
     --------
@@ -94,11 +110,16 @@ def estimate_memory(X: Any, y: Any, hierarchy: Hierarchy | None = None, *, model
     >>> found.table, found.fits
     (1000020, True)
     """
+    from nhsvm.estimators._base import HierarchicalSVM
     from nhsvm.estimators.nhsvm import NHSVM
-    from nhsvm.solvers._memory import TABLE, table_bytes
+    from nhsvm.solvers._memory import in_rows, table_bytes
     from nhsvm.solvers._places import KEPT, PLACES
 
     model = NHSVM(hierarchy) if model is None else model
+    if not isinstance(model, HierarchicalSVM):
+        raise OptionError(
+            f"model must be an estimator of nhsvm, such as NHSVM(hierarchy), not a {type(model).__name__}"
+        )
     targets = model._encoded(y)
     X = checked(type(model)(), X, reset=True)
     same_length(X.shape[0], targets.n_samples)
@@ -107,13 +128,38 @@ def estimate_memory(X: Any, y: Any, hierarchy: Hierarchy | None = None, *, model
     dtype = np.dtype(model._precision(X)[1])
     table = table_bytes(X.shape[1], columns.n_columns, dtype)
     limit = allowed_bytes(model.memory_limit)
-    weights, dual = table, _ROOM * _LABELS * _PLANE * X.shape[0]
-    if sp.issparse(X) and table > min(TABLE, limit):
+    only_table = not sp.issparse(X) or streams(model)
+    weights, dual = table, 0 if streams(model) else _ROOM * _LABELS * _PLANE * X.shape[0]
+    if not only_table and in_rows(X, columns.n_columns, dtype, limit):
         weights = _rows_bytes(X, columns, dtype)
         if isinstance(targets, Targets):
             dual += min(KEPT * PLACES, int(X.nnz * _touched(columns)) * _index_bytes(columns))
     samples = sum(part.nbytes for part in (X.data, X.indices, X.indptr)) if sp.issparse(X) else X.nbytes
-    return MemoryEstimate(int(samples), table, weights, dual, limit)
+    return MemoryEstimate(int(samples), table, weights, dual, limit, only_table)
+
+
+def warn_if_tight(problem: Any) -> None:
+    """A warning where weights in rows are expected to need more than they may take, which shows late otherwise.
+
+    Parameters
+    ----------
+    problem : Problem, SetProblem or IndependentProblem
+    """
+    from nhsvm.solvers._memory import in_rows
+
+    X, columns, limit = problem.X, problem.columns, problem.memory
+    dtype = np.dtype(problem.dtype or X.dtype)
+    if not in_rows(X, columns.n_columns, dtype, limit):
+        return
+    expected = _rows_bytes(X, columns, dtype)
+    if expected > limit:
+        needed, allowed = two_sizes(expected, limit)
+        warnings.warn(
+            f"weights are expected to take about {needed}, and {allowed} are allowed: the fit may end in a "
+            "MemoryLimitError; raise memory_limit, or use fewer features",
+            MemoryWarning,
+            stacklevel=3,
+        )
 
 
 def _touched(columns: Columns) -> float:
@@ -142,7 +188,3 @@ def _rows_bytes(X: Any, columns: Columns, dtype: np.dtype[Any]) -> int:
     n = columns.n_columns
     short = entries * (_index_bytes(columns) + dtype.itemsize) * _SLACK
     return int((rows * np.where(entries > 0.2 * n, n * dtype.itemsize, short)).sum())
-
-
-def _size(n_bytes: int) -> str:
-    return f"{n_bytes / 1e9:.1f} GB" if n_bytes >= 1e9 else f"{n_bytes / 1e6:.0f} MB"

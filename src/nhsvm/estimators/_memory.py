@@ -11,8 +11,11 @@ from nhsvm.errors import OptionError
 
 SHARE = 0.6  # of the free memory, for weights
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}
-_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
-_IN_USE = ("/sys/fs/cgroup/memory.current", "/sys/fs/cgroup/memory/memory.usage_in_bytes")
+# of a container: folder, files with its limit and what it uses, and how memory.stat calls pages of files not in use
+_CONTAINERS = (
+    ("/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"),
+    ("/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+)
 
 
 def allowed_bytes(memory_limit: Any) -> int:
@@ -49,10 +52,11 @@ def parsed(memory_limit: Any) -> int:
 def free_memory() -> int:
     """Bytes that can be had without swapping, as far as the system tells; a container's limit counts too."""
     free = _available()
-    for limit, used in zip(_LIMITS, _IN_USE, strict=True):
-        most, now = _number(limit), _number(used)
+    for folder, limit, used, files in _CONTAINERS:
+        most, now = _number(Path(folder, limit)), _number(Path(folder, used))
         if most is not None and now is not None and most < 2**60:
-            free = min(free, max(0, most - now))
+            spare = _entry(Path(folder, "memory.stat"), files)  # given up as soon as somebody needs it
+            free = min(free, max(0, most - max(0, now - spare)))
     return free
 
 
@@ -69,8 +73,17 @@ def _available() -> int:
     return 4 * 2**30  # a guess, where a system does not tell
 
 
-def _number(path: str) -> int | None:
+def _number(path: Path) -> int | None:
     try:
-        return int(Path(path).read_text(encoding="ascii"))
+        return int(path.read_text(encoding="ascii"))
     except (OSError, ValueError):  # no such file, or "max": no limit
         return None
+
+
+def _entry(path: Path, name: str) -> int:
+    """A number in a file of names and numbers, or 0."""
+    try:
+        lines = path.read_text(encoding="ascii").splitlines()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) for line in lines if line.startswith(f"{name} ")), 0)

@@ -54,10 +54,11 @@ class HybridWeights:
 
     def __init__(self, X: sp.csr_array, n_columns: int, bias: float, dtype: Any, limit: int) -> None:
         self.indptr, self.indices, self.data = X.indptr, X.indices, X.data
-        self.bias, self.limit, self.n_columns = float(bias), limit, n_columns
+        self.bias, self.n_columns = float(bias), n_columns
         self.n_samples, self.n_features = X.shape
         self.constant = np.zeros(n_columns, dtype=dtype)
         self.rows = Rows(self.n_features, n_columns, dtype, limit)
+        self.limit = self.rows.limit  # less where the system does not give that much
         self._compact = 0  # bytes that rows took when they were last made anew
 
     @property

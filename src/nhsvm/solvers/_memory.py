@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from nhsvm.errors import MemoryLimitError
+from nhsvm.sizes import two_sizes
 from nhsvm.solvers._dense import DenseWeights
 from nhsvm.solvers._hybrid import HybridWeights
 from nhsvm.solvers._sparse import SparseWeights
@@ -30,9 +31,14 @@ def make_weights(X: Any, n_columns: int, bias: float, dtype: Any, limit: int | N
         Bytes that weights may take; None is no limit, and a table.
     """
     dtype = np.dtype(dtype or X.dtype)
-    if limit is not None and sp.issparse(X) and table_bytes(X.shape[1], n_columns, dtype) > min(TABLE, limit):
+    if limit is not None and in_rows(X, n_columns, dtype, limit):
         return HybridWeights(X, n_columns, bias, dtype, limit)
     return make_table(X, n_columns, bias, dtype, limit)
+
+
+def in_rows(X: Any, n_columns: int, dtype: Any, limit: int) -> bool:
+    """Whether weights are kept in rows; dense samples have all features, so a table is all that there is."""
+    return sp.issparse(X) and table_bytes(X.shape[1], n_columns, dtype) > min(TABLE, limit)
 
 
 def make_table(
@@ -42,10 +48,11 @@ def make_table(
     dtype = np.dtype(dtype or X.dtype)
     need = table_bytes(X.shape[1], n_columns, dtype)
     if limit is not None and need > limit:
+        needed, allowed = two_sizes(need, limit)
         raise MemoryLimitError(
-            f"a table of weights for {X.shape[1]:,} features and {n_columns:,} nodes needs {need / 2**20:,.0f} MiB, "
-            f"but {limit / 2**20:,.0f} MiB may be used; raise memory_limit, use fewer features, or give sparse samples "
-            "and solver='dual', which keeps only the weights that are not zero"
+            f"a table of weights for {X.shape[1]:,} features and {n_columns:,} nodes needs {needed}, but {allowed} may "
+            "be used; raise memory_limit, use fewer features, or give sparse samples and solver='dual', which keeps "
+            "only the weights that are not zero"
         )
     kind = SparseWeights if sp.issparse(X) else DenseWeights
     return kind.zeros(X, n_columns, bias, dtype)

@@ -21,6 +21,7 @@ from nhsvm._jit import inlined, kernel, prefetch, widened
 from nhsvm.errors import MemoryLimitError
 from nhsvm.hierarchy.graph import FloatArray, PtrArray
 from nhsvm.rows import StoredRows
+from nhsvm.sizes import readable_bytes
 from nhsvm.solvers._threads import Team
 
 FULL = -1  # size of a full row
@@ -71,12 +72,30 @@ class Rows:
         self.start = np.zeros(n_rows, dtype=np.int64)
         self.size, self.room = np.zeros((2, n_rows), dtype=np.int32)
         self.entry_bytes, self.full_bytes = narrow.itemsize + self.dtype.itemsize, n_columns * self.dtype.itemsize
-        try:  # room that rows have left, and parts of other threads, are not to be had: twice what they may take
-            self._allocate(2 * limit, narrow)
-        except MemoryError:  # more than the system has in all; what is used counts against the limit in any case
-            self._allocate(limit, narrow)
+        self._reserve(narrow)
         self.least = max(4, int(_SHARE * n_columns))  # entries from which on a row is full
         self.share(n_threads)
+
+    def _reserve(self, narrow: np.dtype[Any]) -> None:
+        """Twice what rows may take, since room that they have left, and parts of other threads, are not to be had.
+
+        What is used counts against the limit in any case. A system that gives no more than it has, or has limits of
+        its own for a process, may refuse: then less, down to a hundredth, and the limit with it.
+        """
+        size = 2 * self.limit
+        while True:
+            try:
+                self._allocate(size, narrow)
+            except MemoryError as error:
+                if size <= self.limit // 100:
+                    raise MemoryLimitError(
+                        f"the system does not give {readable_bytes(size)} for the weights of {self.n_rows:,} features "
+                        f"and {self.n_columns:,} nodes; free some memory, or raise the limits of this process (ulimit)"
+                    ) from error
+                size //= 2
+            else:
+                break
+        self.limit = min(self.limit, size)
 
     def _allocate(self, size: int, narrow: np.dtype[Any]) -> None:
         """Pool and full rows of ``size`` bytes each, at most."""
@@ -178,8 +197,9 @@ class Rows:
         """What to say when there is no more room, and what would help."""
         return MemoryLimitError(
             f"the weights of {self.n_rows:,} features and {self.n_columns:,} nodes need more than "
-            f"{self.limit / 2**20:,.0f} MiB; raise memory_limit, use fewer features (min_df of the vectorizer), or a "
-            "smaller C, which keeps fewer labels"
+            f"{readable_bytes(self.limit)}; raise memory_limit (estimate_memory says about how much it takes), use "
+            "fewer features (min_df of the vectorizer), or a smaller C, which keeps fewer labels; pruning makes a "
+            "model smaller once it is fitted, not the fit"
         )
 
     def column_norms(self) -> FloatArray:

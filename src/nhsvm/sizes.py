@@ -1,0 +1,32 @@
+"""Numbers of bytes, as people say them."""
+
+from __future__ import annotations
+
+
+def readable_bytes(count: float) -> str:
+    """A number of bytes, rounded.
+
+    Examples
+    --------
+    >>> readable_bytes(1_234_567)
+    '1.2 MB'
+    """
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if count < 1000:
+            return f"{count:.0f} {unit}" if unit == "bytes" else f"{count:.1f} {unit}"
+        count /= 1000
+    return f"{count:.1f} TB"
+
+
+def two_sizes(one: int, other: int) -> tuple[str, str]:
+    """Two numbers of bytes that differ, so that one sees it.
+
+    Examples
+    --------
+    >>> two_sizes(2_500_000, 1_000_000)
+    ('2.5 MB', '1.0 MB')
+    >>> two_sizes(1_000_001, 1_000_000)
+    ('1,000,001 bytes', '1,000,000 bytes')
+    """
+    found = readable_bytes(one), readable_bytes(other)
+    return found if found[0] != found[1] else (f"{one:,} bytes", f"{other:,} bytes")
