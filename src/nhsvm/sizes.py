@@ -10,12 +10,16 @@ def readable_bytes(count: float) -> str:
     --------
     >>> readable_bytes(1_234_567)
     '1.2 MB'
+    >>> readable_bytes(999_999)
+    '1.0 MB'
     """
-    for unit in ("bytes", "kB", "MB", "GB"):
-        if count < 1000:
-            return f"{count:.0f} {unit}" if unit == "bytes" else f"{count:.1f} {unit}"
+    if count < 1000:
+        return f"{count:.0f} bytes"
+    for unit in ("kB", "MB", "GB"):
         count /= 1000
-    return f"{count:.1f} TB"
+        if round(count, 1) < 1000:
+            return f"{count:.1f} {unit}"
+    return f"{count / 1000:.1f} TB"
 
 
 def two_sizes(one: int, other: int) -> tuple[str, str]:

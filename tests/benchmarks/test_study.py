@@ -1,5 +1,6 @@
 """The scaling study: the law that is fitted, and what is written about it."""
 
+import json
 import sys
 from pathlib import Path
 
@@ -65,3 +66,10 @@ def test_the_page_has_every_run_and_the_picture_is_made(records, tmp_path):
     assert "--size 0.1 " in study.page(records, 0.1)
     study.picture(records, tmp_path / "study.png")
     assert (tmp_path / "study.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_page_is_that_of_the_records():
+    """What the page says is what this makes of the runs beside it."""
+    results = SCALE.parents[1] / "docs" / "results"
+    records = json.loads((results / "scale_study.json").read_text())
+    assert (results / "scale_study.md").read_text(encoding="utf-8") == study.page(records, study.SIZE)

@@ -40,7 +40,7 @@ def text_model(tmp_path_factory):
 def dense_model(tmp_path_factory):
     file = tmp_path_factory.mktemp("models") / "dense.bin"  # found by content
     model = NHSVM(TREE, leaf_offset=-1.0, max_iter=1, tol=1e-12)
-    with pytest.warns(match="stopped after 1 pass"):
+    with pytest.warns(match="stopped after 1 pass at"):
         model.fit(*make_sets(TREE))
     nhsvm.save(model, file)
     return file, model
@@ -229,8 +229,11 @@ def test_blocks(tmp_path, capsys, monkeypatch):
     assert found["bytes"] == sum(path.stat().st_size for path in (tmp_path / "sets.blocks").iterdir())
     (tmp_path / "empty").mkdir()
     for args, said in (
-        (["sets.blocks", "--weights", "power"], "--weights is not for blocks, which sets.blocks must be"),
-        (["sets.blocks", "--node", "dog"], "--node is not for blocks"),
+        (
+            ["sets.blocks", "--weights", "power"],
+            "--weights is for hierarchies; sets.blocks is a folder",
+        ),
+        (["sets.blocks", "--node", "dog"], "--node is for models; sets.blocks is a folder"),
         (["empty"], "header.json"),
     ):
         monkeypatch.chdir(tmp_path)

@@ -364,4 +364,4 @@ def test_threads(models, monkeypatch):
         assert plain.out == two.out
     assert found == [None, 2, None, 2]
     refused = nhsvm("predict", *files, "-j", "0").message
-    assert refused == "--jobs must be a number of threads, or -1 for all cores, not 0"
+    assert refused == "--jobs must be None, a positive number of threads, or -1 for all, not 0"

@@ -1,5 +1,7 @@
 """Models whose weights do not fit as a table: the same answers, in less memory."""
 
+import weakref
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -120,22 +122,44 @@ def test_too_little():
 @pytest.mark.parametrize("refused", [1, 5])
 def test_a_system_that_gives_less(refused, no_tables, monkeypatch):
     """Then rows have what there is, and results are the same."""
-    asked, allocate = [], Rows._allocate
+    asked, allocated = [], Rows._allocated
 
     def some(self, size, narrow):
         asked.append(size)
         if len(asked) <= refused:
             raise MemoryError
-        allocate(self, size, narrow)
+        return allocated(self, size, narrow)
 
     free = NHSVM(H, memory_limit=10**7).fit(X, y)
-    monkeypatch.setattr(Rows, "_allocate", some)
+    monkeypatch.setattr(Rows, "_allocated", some)
     tight = NHSVM(H, memory_limit=10**7).fit(X, y)
     assert asked == [2 * 10**7 // 2**k for k in range(refused + 1)]
     assert (free.coef_ != tight.coef_).nnz == 0
     refused = 100
-    with pytest.raises(MemoryLimitError, match=r"the system does not give .* kB for the weights of 400 features"):
+    with pytest.raises(MemoryLimitError, match=r"the system does not even give .* kB for the weights of 400 features"):
         NHSVM(H, memory_limit=10**7).fit(X, y)
+
+
+def test_what_a_try_had_got_is_given_back(monkeypatch):
+    """A system that gives two thirds of what is asked for first gives all of half of it."""
+    given = []
+
+    def some(shape, dtype):
+        made = np.zeros(shape, dtype)
+        given[:] = [other for other in given if other() is not None]
+        if sum(other().nbytes for other in given) + made.nbytes > 2_000_000:
+            raise MemoryError
+        given.append(weakref.ref(made))
+        return made
+
+    rows = Rows(1_000, 1_000, np.float64, 750_000)
+    with monkeypatch.context() as patch:
+        patch.setattr(np, "empty", some)
+        limit, pool = rows._reserved(np.dtype(np.uint16))
+    assert (rows.asked, limit) == (750_000, 750_000)
+    assert 1_400_000 < sum(part.nbytes for part in pool) <= 2_000_000
+    rows.limit = 400_000
+    assert "need more than 400.0 kB, all that the system gives of 750.0 kB allowed; free some" in str(rows.exhausted())
 
 
 @pytest.mark.parametrize(

@@ -338,7 +338,7 @@ def test_interrupted():
 def test_callback_and_convergence_warning():
     X, y = make_sets(n_samples=200, noise=4.0)
     seen = []
-    with pytest.warns(ConvergenceWarning, match="stopped after 1 pass"):
+    with pytest.warns(ConvergenceWarning, match="stopped after 1 pass at"):
         NHSVM(TREE, tol=1e-9, callback=lambda record: seen.append(dict(record)) or True).fit(X, y)
     assert [record["iteration"] for record in seen] == [1]
 

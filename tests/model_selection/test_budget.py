@@ -127,7 +127,7 @@ def test_an_interrupt_before_anything_has_been_tried():
 
 def test_an_interrupted_refit_is_a_model_with_its_gap():
     found = tune(NHSVM(TREE), X, y, C=[1], refit=False)
-    with pytest.warns(ConvergenceWarning, match="interrupted after 1 pass"):
+    with pytest.warns(ConvergenceWarning, match="interrupted after 1 pass;"):
         again = refit_best(found, NHSVM(TREE, callback=interrupt, tol=1e-8), X, y)
     assert again.interrupted
     assert again.model.gap_ > 1e-8

@@ -68,7 +68,7 @@ class Block:
         self.Q = self.q * vectors @ vectors.T
 
     def work(self):
-        return _workspace(self.m, self.columns.n_columns, self.columns.longest)
+        return _workspace(self.m, self.columns.n_columns, *self.columns.paths)
 
     def tree(self):
         """(settled, gradients, weights) after the exact step."""

@@ -83,10 +83,11 @@ class LoadedModel:
 
 def load_model(file: Path, jobs: int | None = None) -> LoadedModel:
     """A model file, with another number of threads if one is given; what is missing or no model is named."""
+    from nhsvm.estimators._options import check_jobs
     from nhsvm.persistence import load_with_note
 
-    if jobs == 0:
-        raise OptionError("--jobs must be a number of threads, or -1 for all cores, not 0")
+    if jobs is not None:
+        check_jobs(jobs)
     try:
         loaded = LoadedModel(*load_with_note(file))
     except OSError as error:

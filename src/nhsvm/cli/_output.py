@@ -36,6 +36,8 @@ _AS_TYPED = {
     "label_type=str": "--label-type str",
     "multilabel=True": "--multilabel",
     "memory_limit": "--memory-limit",
+    "min_df of the vectorizer": "--min-df",
+    "n_jobs": "--jobs",
     "certify=False": "--no-certify",
     "solver='dual'": "--solver dual",
     "solver='sgd'": "--solver sgd",
@@ -43,9 +45,15 @@ _AS_TYPED = {
 
 
 def as_typed(text: str) -> str:
-    """Words of the library in those of the command line."""
+    """Words of the library in those of the command line; not in quotes, names of files and longer words.
+
+    Examples
+    --------
+    >>> as_typed("memory_limit must be a size; my/memory_limit.csv:3: unknown label 'memory_limit'")
+    "--memory-limit must be a size; my/memory_limit.csv:3: unknown label 'memory_limit'"
+    """
     for python, typed in _AS_TYPED.items():
-        text = text.replace(python, typed)
+        text = re.sub(rf"(?<![\w'\"./\\-]){re.escape(python)}(?![\w'\"/\\-]|\.\w)", typed, text)
     return text
 
 

@@ -37,7 +37,8 @@ def inspect(
         from nhsvm.cli import _inspect_blocks as of_blocks
 
         if weights is not None or node:
-            raise OptionError(f"--{'node' if node else 'weights'} is not for blocks, which {file} must be")
+            wrong, what = ("node", "models") if node else ("weights", "hierarchies")
+            raise OptionError(f"--{wrong} is for {what}; {file} is a folder, so it can only be blocks")
         result, show = of_blocks.describe(file), of_blocks.show
     else:
         from nhsvm.cli import _inspect_hierarchy as of_hierarchy

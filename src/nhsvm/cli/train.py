@@ -107,14 +107,15 @@ def fit(
     start = perf_counter()
     with warnings.catch_warnings(record=True) as caught, progress:
         warnings.simplefilter("always", ConvergenceWarning)
-        warnings.simplefilter("ignore", MemoryWarning)  # the estimate has said it
+        warnings.simplefilter("always", MemoryWarning)
         estimator.fit(X, dataset.y)
     seconds = perf_counter() - start
     steps = [*before, *steps]
     estimator.set_params(callback=None)
-    said = [str(warning.message) for warning in caught]
+    known = () if estimate.fits else (MemoryWarning,)  # the estimate has said it
+    said = [str(warning.message) for warning in caught if not issubclass(warning.category, known)]
     for text in said:
-        note(text)
+        note(as_typed(text))
     result = _result(dataset, X, estimator, steps, options) | {"feature_seconds": made, "seconds": seconds}
     result["expected_bytes"] = estimate.total
     model = Pipeline([*steps, ("svm", estimator)]) if steps else estimator

@@ -18,6 +18,7 @@ from nhsvm.cli._inputs import DataFile, FileFormat, LabelOptions, SampleOptions,
 from nhsvm.cli._models import note_of
 from nhsvm.cli._output import (
     JsonFlag,
+    as_typed,
     broken,
     check_distinct,
     check_model_path,
@@ -168,7 +169,7 @@ def _search(model: Any, dataset: Dataset, options: dict[str, Any], *, quiet: boo
         warnings.simplefilter("always", ConvergenceWarning)
         found = refit_best(found, model, X, y)
     for warning in caught:
-        note(str(warning.message))
+        note(as_typed(str(warning.message)))
     return found
 
 

@@ -187,8 +187,8 @@ class HierarchicalSVM(Prediction, Probability, SetFit, WarmStart, Stream, Stored
             text = f"interrupted after {_passes(self.n_iter_)}; this model's certified gap is {self.gap_:.2e}"
         elif solution.converged:
             return
-        elif not np.isfinite(self.gap_) and getattr(self.solver, "certify", self.certify) is False:
-            about = f"about {self.history_[-1]['gap']:.2g}, it seemed" if self.history_ else "nor was any seen"
+        elif not np.isfinite(self.gap_) and not getattr(self.solver, "certify", self.certify):
+            about = f"about {self.history_[-1]['gap']:.2g}, it seemed" if self.history_ else "none was estimated"
             text = f"stopped after {_passes(self.n_iter_)}; certify=False, so no gap is proved: {about}"
         else:
             text = (

@@ -15,6 +15,7 @@ J. Platt (1999). Probabilistic outputs for support vector machines. Advances in 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from numbers import Integral
 from typing import Any, NamedTuple
@@ -25,7 +26,7 @@ from scipy.optimize import brentq
 from scipy.special import softmax
 from sklearn.model_selection import check_cv
 
-from nhsvm.errors import DataError
+from nhsvm.errors import DataError, MemoryWarning
 from nhsvm.estimators._targets import Codes, Targets
 from nhsvm.hierarchy.graph import FloatArray
 
@@ -119,7 +120,9 @@ def hold_out(make: Callable[[], Any], X: Any, targets: Targets, weight: FloatArr
     found = []
     rows = max(1, _SCORES // (len(targets.classes) * max(1, len(folds))))
     for train, held_out in folds:
-        model = make().fit(X[train], targets.classes[targets.codes[train]], sample_weight=weight[train])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", MemoryWarning)  # it has been said of all samples
+            model = make().fit(X[train], targets.classes[targets.codes[train]], sample_weight=weight[train])
         held_out = held_out[:rows]
         column = {label: k for k, label in enumerate(model.classes_.tolist())}
         truth = np.array([column[label] for label in targets.classes[targets.codes[held_out]].tolist()], dtype=np.int64)

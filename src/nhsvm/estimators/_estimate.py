@@ -92,8 +92,8 @@ def estimate_memory(X: Any, y: Any, hierarchy: Hierarchy | None = None, *, model
     Notes
     -----
     How many weights will not be zero is known only afterwards. Here every sample is taken to hold 12 wrong labels, any
-    of all leaves. On generated texts (docs/results/scale.md) fits took between 0.7 and 1.4 times the ``total``: most
-    with label sets on a DAG of 50,000 nodes, whose search and certificates need room too.
+    of all leaves. Four fits of generated texts (docs/results/scale.md) took 0.7 to 1.35 times the ``total``; the last
+    is with label sets on a DAG of 50,000 nodes, whose search and certificates need room too.
 
     Raises
     ------

@@ -84,6 +84,7 @@ def _entry(path: Path, name: str) -> int:
     """A number in a file of names and numbers, or 0."""
     try:
         lines = path.read_text(encoding="ascii").splitlines()
-    except OSError:
+    except OSError:  # no such file
         return 0
-    return next((int(line.split()[1]) for line in lines if line.startswith(f"{name} ")), 0)
+    found = [re.fullmatch(rf"{name} (\d+)", line) for line in lines]
+    return next((int(entry[1]) for entry in found if entry), 0)

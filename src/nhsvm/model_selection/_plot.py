@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from nhsvm.model_selection.grid import show
+from nhsvm.model_selection.result import DONE, UNPROVED
 from nhsvm.plots._pyplot import pyplot
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def plot_tuning(found: Tuning, ax: Any = None) -> Any:
         style = {"color": "0.8", "zorder": 1} if rank is None else {"color": f"C{rank}", "zorder": 3 - rank / _LINES}
         mark = "." if rank is None else _MARKS[rank]
         axes.plot(C, scores, "-", label=None if rank is None else name, marker=mark, markersize=5, **style)
-        cut = [trial for trial in trials if trial.state != "done"]
+        cut = [trial for trial in trials if trial.state not in (DONE, UNPROVED)]
         axes.plot(
             [t.C for t in cut], [t.scores[found.scoring] for t in cut], mark, mfc="white", mec=style["color"],
             zorder=style["zorder"],

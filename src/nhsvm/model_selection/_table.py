@@ -6,6 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from nhsvm.model_selection.grid import show
+from nhsvm.model_selection.result import DONE, UNPROVED
 
 if TYPE_CHECKING:
     from nhsvm.model_selection.result import Tuning
@@ -21,7 +22,7 @@ def table(found: Tuning) -> str:
     for trial in found.records:
         settings = [show(trial.shown[name]) if name in trial.shown else "-" for name in names]
         numbers = [f"{trial.C:g}", *(f"{trial.scores[name]:.4f}" for name in scores), f"{trial.seconds:.2f}"]
-        state = "" if trial.state == "done" else trial.state
+        state = "" if trial.state == DONE else trial.state
         rows.append(
             ["*" if trial is found.best else "", *settings, *numbers, f"{trial.passes}", f"{trial.gap:.0e}", state]
         )
@@ -49,7 +50,7 @@ def _summary(found: Tuning) -> list[str]:
             f"WARNING: the best C, {best.C:g}, is at the edge of the grid (the {found.edge}): "
             f"try {_BEYOND[found.edge]} values too"
         )
-    if best.state not in ("done", "gap not proved"):  # the latter is what certify=False asks for
+    if best.state not in (DONE, UNPROVED):  # the latter is what certify=False asks for
         lines.append(f"WARNING: the best fit did not end as it should ({best.state})")
     lines += [
         f"not tried to the end ({reason}): {_fits(n)}"

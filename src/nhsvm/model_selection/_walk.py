@@ -11,7 +11,7 @@ from typing import Any
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from nhsvm.errors import DataError, NHSVMError
+from nhsvm.errors import DataError, MemoryWarning, NHSVMError
 from nhsvm.estimators._options import streams
 from nhsvm.model_selection._data import Parts
 from nhsvm.model_selection._scoring import Scores
@@ -148,6 +148,7 @@ class Fits:
         began = clock()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # the trial says it
+            warnings.simplefilter("ignore", MemoryWarning)  # there is an error if it comes true
             model.fit(X, self.parts.y, sample_weight=self.parts.weight)
         seconds = clock() - began
         model.set_params(callback=own)

@@ -94,7 +94,7 @@ class HybridWeights:
     def double(self) -> HybridWeights:
         """The same in double precision; weights start at zero."""
         X = csr(self.data, self.indices, self.indptr, (self.n_samples, self.n_features))
-        return HybridWeights(X, self.n_columns, self.bias, np.float64, self.limit)
+        return HybridWeights(X, self.n_columns, self.bias, np.float64, self.rows.asked)
 
     def column_norms(self) -> FloatArray:
         """‖U_n‖² of every column."""

@@ -94,7 +94,7 @@ class InUse(Ascent):
             others[self.kept[k][0]] = False
         if self.kept:
             yield self.kept
-        yield from map(_alone, self.places(self.rng.permutation(np.flatnonzero(others))))
+        yield from map(_by_itself, self.places(self.rng.permutation(np.flatnonzero(others))))
 
     def places(self, samples: np.ndarray) -> Iterator[Part]:
         """Those of the samples that have planes, some at a time, and where they find their weights."""
@@ -155,7 +155,7 @@ class InUse(Ascent):
         return gaps, gain
 
 
-def _alone(part: Part) -> list[Part]:
+def _by_itself(part: Part) -> list[Part]:
     return [part]
 
 

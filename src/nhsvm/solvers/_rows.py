@@ -27,7 +27,11 @@ from nhsvm.solvers._threads import Team
 FULL = -1  # size of a full row
 _SHARE = 0.2  # of the columns from which on a row is full: an entry of a short one takes several times as long to read
 _CLASSES = 64  # sizes of rooms
+_FREE = "free some memory, or raise the limits of this process (ulimit)"
 _HOLES = 4096  # rooms of one size that are remembered for reuse; others stay empty until rows are made anew
+
+
+Pool = tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]  # columns and values of entries, full rows
 
 
 class Room(NamedTuple):
@@ -53,6 +57,8 @@ class Rows:
 
     Attributes
     ----------
+    asked, limit : int
+        Bytes that rows may take, and what they may of these where the system gives less.
     start : array of n_rows
         First entry of a short row in the pool, or number of a full row.
     size : array of n_rows
@@ -66,42 +72,39 @@ class Rows:
     """
 
     def __init__(self, n_rows: int, n_columns: int, dtype: Any, limit: int, n_threads: int = 1) -> None:
-        self.n_rows, self.n_columns, self.limit = n_rows, n_columns, limit
+        self.n_rows, self.n_columns, self.asked = n_rows, n_columns, limit
         self.dtype: np.dtype[Any] = np.dtype(dtype)
         narrow = np.dtype(np.uint16 if n_columns <= 2**16 else np.uint32)
         self.start = np.zeros(n_rows, dtype=np.int64)
         self.size, self.room = np.zeros((2, n_rows), dtype=np.int32)
         self.entry_bytes, self.full_bytes = narrow.itemsize + self.dtype.itemsize, n_columns * self.dtype.itemsize
-        self._reserve(narrow)
+        self.limit, (self.index, self.value, self.full) = self._reserved(narrow)
         self.least = max(4, int(_SHARE * n_columns))  # entries from which on a row is full
         self.share(n_threads)
 
-    def _reserve(self, narrow: np.dtype[Any]) -> None:
+    def _reserved(self, narrow: np.dtype[Any]) -> tuple[int, Pool]:
         """Twice what rows may take, since room that they have left, and parts of other threads, are not to be had.
 
         What is used counts against the limit in any case. A system that gives no more than it has, or has limits of
-        its own for a process, may refuse: then less, down to a hundredth, and the limit with it.
+        its own for a process, may refuse: then less, down to about a hundredth, and the limit with it.
         """
-        size = 2 * self.limit
+        size = 2 * self.asked
         while True:
             try:
-                self._allocate(size, narrow)
+                return min(self.asked, size), self._allocated(size, narrow)
             except MemoryError as error:
-                if size <= self.limit // 100:
+                if size <= self.asked // 100:
                     raise MemoryLimitError(
-                        f"the system does not give {readable_bytes(size)} for the weights of {self.n_rows:,} features "
-                        f"and {self.n_columns:,} nodes; free some memory, or raise the limits of this process (ulimit)"
+                        f"the system does not even give {readable_bytes(2 * size)} for the weights of {self.n_rows:,} "
+                        f"features and {self.n_columns:,} nodes; {_FREE}"
                     ) from error
-                size //= 2
-            else:
-                break
-        self.limit = min(self.limit, size)
+            size //= 2  # what a part of it had got is free again here
 
-    def _allocate(self, size: int, narrow: np.dtype[Any]) -> None:
+    def _allocated(self, size: int, narrow: np.dtype[Any]) -> Pool:
         """Pool and full rows of ``size`` bytes each, at most."""
         most = min(size // self.entry_bytes, 4 * self.n_rows * self.n_columns) + 64
-        self.index, self.value = np.empty(most, dtype=narrow), np.empty(most, dtype=self.dtype)
-        self.full = np.empty((min(size // self.full_bytes, self.n_rows), self.n_columns), dtype=self.dtype)
+        full = min(size // self.full_bytes, self.n_rows), self.n_columns
+        return np.empty(most, narrow), np.empty(most, self.dtype), np.empty(full, self.dtype)
 
     def share(self, n_threads: int) -> None:
         """Forget all rows, and give every thread a part of the pool."""
@@ -195,9 +198,11 @@ class Rows:
 
     def exhausted(self) -> MemoryLimitError:
         """What to say when there is no more room, and what would help."""
+        had, more = readable_bytes(self.limit), "raise memory_limit (estimate_memory says about how much it takes)"
+        if self.limit < self.asked:
+            had, more = f"{had}, all that the system gives of {readable_bytes(self.asked)} allowed", _FREE
         return MemoryLimitError(
-            f"the weights of {self.n_rows:,} features and {self.n_columns:,} nodes need more than "
-            f"{readable_bytes(self.limit)}; raise memory_limit (estimate_memory says about how much it takes), use "
+            f"the weights of {self.n_rows:,} features and {self.n_columns:,} nodes need more than {had}; {more}, use "
             "fewer features (min_df of the vectorizer), or a smaller C, which keeps fewer labels; pruning makes a "
             "model smaller once it is fitted, not the fit"
         )
