@@ -393,6 +393,13 @@ def test_progress_on_a_terminal(monkeypatch, capsys):
         assert progress._bar.tasks[0].completed == 1.0
 
 
+def test_progress_tells_estimates_from_proofs(capsys):
+    progress = FitProgress(1e-3, 100)
+    progress({"iteration": 1, "seconds": 100.0, "gap": 0.5, "certified": False})
+    progress({"iteration": 2, "seconds": 200.0, "gap": 5e-4, "certified": True})
+    assert capsys.readouterr().err == "pass 1, 100.0 s, gap about 5.00e-01\npass 2, 200.0 s, gap 5.00e-04\n"
+
+
 def test_progress_without_a_gap_goes_by_passes():
     progress = FitProgress(1e-3, 4, quiet=True)
     progress({"iteration": 2, "seconds": 1.0, "gap": float("nan"), "certified": False})

@@ -66,13 +66,14 @@ class FitProgress:
         self._show(record, done)
 
     def _show(self, record: dict[str, Any], done: bool) -> None:
+        about = "" if record["certified"] else "about "  # an estimate
         after = f"{self._folds} more fits on folds" if done and self._folds else "training"
         if self._bar is not None:
-            text = f"pass {record['iteration']}, gap {record['gap']:.1e}"
+            text = f"pass {record['iteration']}, gap {about}{record['gap']:.1e}"
             self._bar.update(self._task, completed=self.share, gap=text, description=after)
         elif not self._quiet and (done or record["seconds"] - self._last >= _BETWEEN):
             self._last = record["seconds"]
-            note(f"pass {record['iteration']}, {record['seconds']:.1f} s, gap {record['gap']:.2e}")
+            note(f"pass {record['iteration']}, {record['seconds']:.1f} s, gap {about}{record['gap']:.2e}")
 
 
 class Busy:
