@@ -95,7 +95,11 @@ class FileFormatError(NHSVMError):
         super().__init__(f"{where}: {problem}")
 
     def __reduce__(self) -> tuple[type, Any]:
-        return FileFormatError, (self.path, self.line, self.problem)
+        return type(self), (self.path, self.line, self.problem)
+
+
+class UntrustedPatternError(FileFormatError):
+    """A model file brings a regular expression of its own, which can take forever; see ``trust_patterns``."""
 
 
 class OptionError(NHSVMError):

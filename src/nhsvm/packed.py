@@ -108,16 +108,6 @@ class Packed:
         wide: Floats = found.astype(np.float32) * self.scale[-1]
         return wide
 
-    def check(self) -> None:
-        """Raise a ValueError unless kernels can read it: it may come from a file."""
-        if self.precision not in PRECISIONS:
-            raise ValueError(f"packed weights of type {self.precision}")
-        n_rows = self.shape[0 if self.by_feature else 1]
-        if self.scale.dtype != np.float32 or self.scale.shape != (n_rows,):
-            raise ValueError("packed weights whose scales do not fit them")
-        if not (np.isfinite(self.scale) & (self.scale >= 0)).all():
-            raise ValueError("packed weights with scales that are no numbers from 0")
-
 
 def pack(values: Any, by_feature: bool, precision: str) -> Packed:
     """Weights in less room; those that are packed already are widened first, unless they are what is asked for.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -154,20 +154,3 @@ class StoredRows:
     def fields(self) -> dict[str, npt.NDArray[Any]]:
         """The arrays by name, for a file."""
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
-
-    def check(self, kinds: Sequence[str] = ("float32", "float64")) -> None:
-        """Raise a ValueError unless kernels can read it: it may come from a file."""
-        n, n_columns = len(self.start), len(self.constant)
-        places = [array.dtype for array in (self.start, self.size)]
-        if places != [np.int64, np.int32] or self.size.shape != (n,) or self.index.shape != self.value.shape:
-            raise ValueError("rows of weights whose parts do not fit together")
-        if self.index.dtype not in (np.uint16, np.uint32) or self.full.ndim != 2 or self.full.shape[1] != n_columns:
-            raise ValueError("rows of weights of a kind that is not known")
-        if not self.value.dtype == self.full.dtype == self.dtype or self.dtype not in kinds:
-            raise ValueError(f"rows of weights that are not of one type, or of another than {list(kinds)}")
-        length = np.where(self.size < 0, 1, self.size)
-        room = np.where(self.size < 0, len(self.full), len(self.value))
-        if n and ((self.start < 0) | (self.size < -1) | (self.start + length > room)).any():
-            raise ValueError("rows of weights that reach beyond their end")
-        if len(self.index) and int(self.index.max()) >= n_columns:
-            raise ValueError("rows of weights of columns that do not exist")

@@ -4,6 +4,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from estimators.problems import TREE, make
+from nhsvm import NHSVM
+from nhsvm.errors import DataError
 from nhsvm.estimators._data import magnitude, within
 
 
@@ -29,3 +32,22 @@ def test_overflow_of_squares_is_no_overflow_of_values():
     assert within(X, 1e31)
     assert not within(X, 1e12)
     assert within(np.empty((0, 3)), 1.0)
+
+
+@pytest.mark.parametrize("change", ["too large", "negative", "beyond", "falls"])
+def test_sparse_samples_with_damaged_indices(change):
+    """Neither scipy nor scikit-learn look at them, and a kernel would read, or write, wherever they say."""
+    X, y = make(sparse=True)
+    model = NHSVM(TREE).fit(X, y)
+    bad = X.copy()
+    if change == "too large":
+        bad.indices[3] = 10**6
+    elif change == "negative":
+        bad.indices[3] = -5
+    elif change == "beyond":
+        bad.indptr[-1] = 10**6
+    else:
+        bad.indptr[1] = bad.indptr[2] + 1
+    for ask in (model.predict, model.decision_function, lambda X: NHSVM(TREE).fit(X, y)):
+        with pytest.raises(DataError, match="damaged csr matrix"):
+            ask(bad)

@@ -13,6 +13,7 @@ from nhsvm import HSVM, NHSVM, SSVM, load, prune
 from nhsvm.errors import DataError, FileFormatError, OptionError
 from nhsvm.packed import Packed, pack
 from nhsvm.persistence import read_model, write_model
+from nhsvm.persistence.checks import check_rows
 from nhsvm.rows import StoredRows
 
 # of the largest weight of a feature: half a unit in the last place
@@ -34,9 +35,13 @@ def as_table(rows):
     return np.vstack([rows.to_csc().toarray().T, rows.constant])
 
 
+def in_file(rows):
+    return {f"rows/{name}": array for name, array in rows.fields().items()}
+
+
 def test_rows_from_lists():
     rows, table = of_rows()
-    rows.check()
+    check_rows(in_file(rows), rows.shape[0] - 1, rows.shape[1], ["float64"])
     np.testing.assert_array_equal(as_table(rows), table)
     wide = rows.size < 0
     assert wide.any()
@@ -53,7 +58,6 @@ def test_packed_weights_are_near(kind, precision):
     rows, table = of_rows()
     values = {"by feature": table, "by column": np.ascontiguousarray(table.T), "rows": rows}[kind]
     packed = pack(values, kind != "by column", precision)
-    packed.check()
     assert packed.nbytes < 0.4 * values.nbytes if kind != "rows" else packed.nbytes < values.nbytes
     wide = packed.widened()
     wide = as_table(wide) if kind == "rows" else wide if kind == "by feature" else wide.T
@@ -177,7 +181,7 @@ def test_codes_need_their_scales(precision, tmp_path):
     NHSVM(TREE).fit(X, y).save(tmp_path / "m", precision=precision)
     header, arrays = read_model(tmp_path / "m")
     write_model(tmp_path / "m", header, {name: array for name, array in arrays.items() if name != "fitted/scale"})
-    with pytest.raises(FileFormatError, match=f"weights of type {precision}"):
+    with pytest.raises(FileFormatError, match=f"'values' is {precision}"):
         load(tmp_path / "m")
 
 

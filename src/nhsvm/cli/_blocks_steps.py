@@ -36,7 +36,7 @@ def read_steps(blocks: str) -> Steps:
         If their file is damaged.
     """
     from nhsvm.persistence._malformed import entry, reading
-    from nhsvm.persistence.files import read_model
+    from nhsvm.persistence.files import read_parts
     from nhsvm.persistence.steps import StepDecoder
     from nhsvm.persistence.values import Decoder
 
@@ -44,8 +44,8 @@ def read_steps(blocks: str) -> Steps:
     if file is None:
         return []
     with reading(file):
-        header, arrays = read_model(file, verify=True)
-        decoder = StepDecoder(Decoder([], arrays), arrays)
+        header, arrays, budget = read_parts(file, verify=True)
+        decoder = StepDecoder(Decoder([], arrays, budget), arrays)
         pairs = entry(header, "steps", dict)
         return [(name, decoder.decode(step)) for name, step in pairs.items()]
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from nhsvm.cli._inspect_hierarchy import counts, summary
-from nhsvm.cli._models import LoadedModel, load_model
+from nhsvm.cli._models import LoadedModel, ModelOptions, load_model
 from nhsvm.errors import UnknownLabelError
 from nhsvm.explanation import features_of
 from nhsvm.hierarchy import Hierarchy
@@ -24,9 +24,12 @@ from nhsvm.sizes import readable_bytes
 _RUNNING = ("hierarchy", "verbose", "callback", "n_jobs", "warm_start")  # options that say nothing of the result
 
 
-def describe(file: Path, features: int, asked: list[str], max_nodes: int) -> dict[str, Any]:
+def describe(
+    file: Path, features: int, asked: list[str], max_nodes: int, max_bytes: str | None = None
+) -> dict[str, Any]:
     """Everything there is to say of a model file; nodes as far as they are asked for, or the topmost ones."""
-    loaded = load_model(file)
+    # a pattern is shown, and never used
+    loaded = load_model(file, ModelOptions(trust_patterns=True, max_bytes=max_bytes))
     svm = loaded.svm
     nodes = _Nodes(loaded, features)
     chosen = _chosen(svm.hierarchy_, asked) if asked else svm.hierarchy_.nodes[:max_nodes]
@@ -36,6 +39,7 @@ def describe(file: Path, features: int, asked: list[str], max_nodes: int) -> dic
         "file": str(file),
         "estimator": type(svm).__name__,
         "steps": [type(step).__name__ for _, step in loaded.model.steps[:-1]] if hasattr(loaded.model, "steps") else [],
+        "patterns": patterns_of(loaded.model),
         "labels": "sets" if loaded.is_multilabel else "one a sample",
         "n_classes": len(svm.classes_),
         "n_features": svm.n_features_in_,
@@ -58,14 +62,25 @@ def show(result: dict[str, Any]) -> str:
         f"{summary(result)}"
     )
     options = ", ".join(f"{name}={value!r}" for name, value in result["parameters"].items())
+    patterns = "; ".join(map(repr, result["patterns"]))
     rows = {
         "parameters": options,
+        "pattern": f"{patterns}: not scikit-learn's own; used only with --trust-patterns" if patterns else None,
         "convergence": _convergence_text(result["convergence"]),
         "file": f"{readable_bytes(result['memory']['file'])} on disk",
         "weights": _weights_text(result["memory"]),
         "memory": _memory_text(result["memory"]),
     }
     return f"{head}\n\n{lines(rows)}\n\n{result['drawing']}"
+
+
+def patterns_of(model: Any) -> list[str]:
+    """The regular expressions that a model brings to split texts by, but for scikit-learn's own."""
+    from nhsvm.persistence.steps import PATTERNS
+
+    steps = [step for _, step in model.steps] if hasattr(model, "steps") else []
+    found = [getattr(step, "token_pattern", None) for step in steps]
+    return [pattern for pattern in found if pattern not in PATTERNS]
 
 
 class _Nodes(Mapping[Any, str]):

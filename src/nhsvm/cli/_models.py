@@ -36,8 +36,34 @@ PrecisionOption = Annotated[
 JobsOption = Annotated[int | None, option("--jobs", "-j", help="Threads; -1 for all cores.", default="as in training")]
 ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="Model file, as nhsvm train writes it.")]
 
+_NOTE = {
+    **dict.fromkeys(("label", "path", "separator", "label_separator", "label_type"), "text"),
+    **dict.fromkeys(("text", "features", "level", "feature_names"), "texts"),
+    **dict.fromkeys(("ignore_feature", "first_feature", "n_features"), "number"),
+    **dict.fromkeys(("any_order", "last_part", "drop_implied"), "flag"),
+    "feature_numbers": "numbers",
+}
+"""What entries of a note have to be."""
 _SAMPLE_KEYS = ("text", "features", "ignore_feature", "any_order")
 _LABEL_KEYS = ("label", "path", "level", "separator", "label_separator", "last_part", "label_type", "drop_implied")
+
+
+@dataclass(frozen=True)
+class ModelOptions:
+    """How far a model file is trusted."""
+
+    trust_patterns: Annotated[
+        bool,
+        option("--trust-patterns", help="Use a regular expression that the model brings to split texts by."),
+    ] = False
+    max_bytes: Annotated[
+        str | None,
+        option(
+            metavar="SIZE",
+            help="Memory that the model may take beside its file.",
+            default="256 MiB and 64 times the file",
+        ),
+    ] = None
 
 
 @dataclass(frozen=True)
@@ -81,17 +107,25 @@ class LoadedModel:
             raise DataError(f"the model cannot use these samples: {error}") from error
 
 
-def load_model(file: Path, jobs: int | None = None) -> LoadedModel:
+def load_model(file: Path, options: ModelOptions, jobs: int | None = None) -> LoadedModel:
     """A model file, with another number of threads if one is given; what is missing or no model is named."""
+    from nhsvm.estimators._memory import parsed
     from nhsvm.estimators._options import check_jobs
     from nhsvm.persistence import load_with_note
+    from nhsvm.persistence._malformed import Malformed, reading
+    from nhsvm.persistence.checks import check_note
 
     if jobs is not None:
         check_jobs(jobs)
+    max_bytes = None if options.max_bytes is None else parsed(options.max_bytes, "--max-bytes")
     try:
-        loaded = LoadedModel(*load_with_note(file))
+        loaded = LoadedModel(*load_with_note(file, max_bytes=max_bytes, trust_patterns=options.trust_patterns))
     except OSError as error:
         raise FileFormatError(file, None, f"cannot be read: {error.strerror or error}") from error
+    with reading(file):
+        check_note(loaded.note, _NOTE)
+        if loaded.note.get("label_type", "str") not in list(LabelType):
+            raise Malformed(f"the note says 'label_type' is {loaded.note['label_type']!r}")
     if jobs is not None:
         loaded.svm.set_params(n_jobs=jobs)
     return loaded

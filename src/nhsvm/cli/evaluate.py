@@ -11,7 +11,7 @@ import typer
 
 from nhsvm.cli._config import ConfigFile
 from nhsvm.cli._inputs import DataFile, LabelOptions, SampleOptions, takes
-from nhsvm.cli._models import JobsOption, LoadedModel, ModelFile, inputs_of, load_model, read_for
+from nhsvm.cli._models import JobsOption, LoadedModel, ModelFile, ModelOptions, inputs_of, load_model, read_for
 from nhsvm.cli._output import JsonFlag, broken, check_distinct, check_writable, needs, note, print_json, writing
 from nhsvm.cli._progress import Busy
 from nhsvm.errors import DataError, OptionError
@@ -20,12 +20,13 @@ if TYPE_CHECKING:
     from nhsvm.report import Evaluation
 
 
-@takes(samples=SampleOptions, labels=LabelOptions)
+@takes(samples=SampleOptions, labels=LabelOptions, trust=ModelOptions)
 def evaluate(
     model: ModelFile,
     data: DataFile,
     samples: SampleOptions,
     labels: LabelOptions,
+    trust: ModelOptions,
     *,
     report: Annotated[
         Path | None, typer.Option(metavar="FILE", show_default=False, help="Also write one HTML page: report.html.")
@@ -54,7 +55,7 @@ def evaluate(
     Example: zcat test.jsonl.gz | nhsvm evaluate model.nhsvm - --format jsonl --metrics accuracy,hierarchical_f1
     """
     _check_report(report, title, (model, data, labels.hierarchy, config))
-    loaded = load_model(model, jobs)
+    loaded = load_model(model, trust, jobs)
     wanted = _wanted(metrics, loaded)
     with Busy(f"reading {data}", quiet=json):
         dataset = read_for(loaded, data, samples, labels, extra=[] if id_column is None else [id_column])

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from nhsvm.cli._options import option
 from nhsvm.cli._output import JsonFlag, broken, print_json
 from nhsvm.errors import OptionError
 
@@ -21,6 +22,10 @@ def inspect(
         list[str] | None, typer.Option(metavar="NODE", help="Show this node only; may be repeated.")
     ] = None,
     max_nodes: Annotated[int, typer.Option(min=1, help="Nodes to show at the most.")] = 40,
+    max_bytes: Annotated[
+        str | None,
+        option(metavar="SIZE", help="Memory for a model beside its file.", default="in proportion to the file"),
+    ] = None,
     json: JsonFlag = False,
 ) -> None:
     """Describe a hierarchy file, blocks, or a model file: what it has learned, how well, and how large it is.
@@ -32,7 +37,7 @@ def inspect(
 
         if weights is not None:
             raise OptionError("--weights is for hierarchies; a model has its own")
-        result, show = of_model.describe(file, features, node or [], max_nodes), of_model.show
+        result, show = of_model.describe(file, features, node or [], max_nodes, max_bytes), of_model.show
     elif file.is_dir():
         from nhsvm.cli import _inspect_blocks as of_blocks
 

@@ -16,6 +16,7 @@ from nhsvm.cli._models import (
     JobsOption,
     LoadedModel,
     ModelFile,
+    ModelOptions,
     check_features,
     check_reads,
     completed,
@@ -56,12 +57,13 @@ class AnswerOptions:
     chunk: Annotated[int, typer.Option(min=1, help="Rows at work at a time.")] = 10_000
 
 
-@takes(samples=SampleOptions, options=AnswerOptions)
+@takes(samples=SampleOptions, options=AnswerOptions, trust=ModelOptions)
 def predict(
     model: ModelFile,
     data: DataFile,
     samples: SampleOptions,
     options: AnswerOptions,
+    trust: ModelOptions,
     *,
     jobs: JobsOption = None,
     config: ConfigFile = None,
@@ -83,7 +85,7 @@ def predict(
     check_writable(options.output)
     check_distinct(options.output, model, data, config)
     output_format(options.output, options.to)
-    loaded = load_model(model, jobs)
+    loaded = load_model(model, trust, jobs)
     questions = Questions(
         options.top_k, options.scores, options.probabilities, options.paths, options.partial, options.beam
     )

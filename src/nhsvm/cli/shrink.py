@@ -8,18 +8,19 @@ from typing import Annotated, Any
 import typer
 
 from nhsvm.cli._inputs import LabelOptions, SampleOptions, takes
-from nhsvm.cli._models import LoadedModel, ModelFile, PrecisionOption, inputs_of, load_model, read_for
+from nhsvm.cli._models import LoadedModel, ModelFile, ModelOptions, PrecisionOption, inputs_of, load_model, read_for
 from nhsvm.cli._options import option
 from nhsvm.cli._output import JsonFlag, check_distinct, check_model_path, print_json, writing
 from nhsvm.errors import DataError, OptionError
 from nhsvm.sizes import readable_bytes
 
 
-@takes(samples=SampleOptions, labels=LabelOptions)
+@takes(samples=SampleOptions, labels=LabelOptions, trust=ModelOptions)
 def shrink(
     model: ModelFile,
     samples: SampleOptions,
     labels: LabelOptions,
+    trust: ModelOptions,
     *,
     output: Annotated[Path, typer.Option("--output", "-o", help="Model file to write.")],
     precision: PrecisionOption = None,
@@ -41,7 +42,7 @@ def shrink(
     check_distinct(output, model, held_out)
     if precision is None and prune is None:
         raise OptionError("nothing to do: say --precision, --prune, or both")
-    loaded = load_model(model)
+    loaded = load_model(model, trust)
     data = None if held_out is None else _read(loaded, held_out, samples, labels)
     from nhsvm.estimators._prune import prune as pruned
     from nhsvm.persistence import load, save
@@ -57,7 +58,7 @@ def shrink(
     if data is not None:
         from nhsvm.estimators._prune import effect_of
 
-        result["effect"] = effect_of(loaded.model, load(output), *data)._asdict()
+        result["effect"] = effect_of(loaded.model, load(output, trust_patterns=True), *data)._asdict()
     if json:
         print_json(result)
     else:

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from nhsvm.errors import DataError
 from nhsvm.estimators._data import LARGEST, SINGLE_LARGEST, precise_enough, too_large, within
 from nhsvm.estimators._options import n_threads
 from nhsvm.packed import Packed
@@ -86,7 +87,12 @@ def in_chunks(
 
             def work(lo: int, hi: int) -> None:
                 for rows in _steps(lo, hi, step):
-                    use(rows, scored(sparse, rows))
+                    scores = scored(sparse, rows)
+                    if not _largest(scores) < np.inf:  # or not a number: no search has a place for such scores
+                        raise DataError(
+                            "scores are not finite: the samples, or the weights of the model, are too large"
+                        )
+                    use(rows, scores)
 
             team.split(X.shape[0], work)
             return
@@ -131,7 +137,7 @@ class _Single:
 
 
 def _largest(scores: Floats) -> float:
-    return max(float(scores.max()), -float(scores.min()))
+    return max(float(scores.max(initial=0.0)), -float(scores.min(initial=0.0)))
 
 
 def scoring_precision(X: Any, learned: Learned) -> np.dtype[Any]:

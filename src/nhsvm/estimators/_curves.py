@@ -40,13 +40,6 @@ class Curves(NamedTuple):
             found[level] = np.minimum(found[level], above)
         return np.ascontiguousarray(found.T)
 
-    def check(self, n_nodes: int, n_columns: int) -> None:
-        """Raise ValueError if they do not fit a model, as those of a broken file."""
-        k = self.shares.shape[0]
-        shapes = [(n_nodes,), (n_nodes,), (n_columns, k), (k, n_nodes)]
-        if [part.shape for part in self] != shapes or any(part.dtype != np.float64 for part in self):
-            raise ValueError("the curves of probabilities do not fit the model")
-
 
 def node_margins(graph: Graph, gains: FloatArray) -> FloatArray:
     """The largest gain among the leaves at or below every node: (n_samples, n_nodes) from (n_samples, n_leaves).

@@ -25,6 +25,8 @@ def checked(estimator: Any, X: Any, *, reset: bool = False, bounded: bool = True
     ``reset`` takes the number and names of features from them. Without ``bounded``, dense samples may have values of
     any size: whoever scores them will notice, and for wide samples a look at all of them takes as long as scoring.
     """
+    if sp.issparse(X):
+        _check_indices(X)
     try:
         X = validate_data(estimator, X, reset=reset, **X_CHECKS)
     except ValueError as error:
@@ -35,6 +37,22 @@ def checked(estimator: Any, X: Any, *, reset: bool = False, bounded: bool = True
     if (bounded or sp.issparse(X)) and not within(X, LARGEST):
         raise too_large(X)
     return X
+
+
+def _check_indices(X: Any) -> None:
+    """Indices of sparse samples are inside; scipy takes them on trust, and so do kernels."""
+    if X.format not in ("csr", "csc"):  # others are converted, and made anew
+        return
+    n_rows, n_columns = X.shape if X.format == "csr" else X.shape[::-1]
+    ends = X.indptr
+    if len(ends) != n_rows + 1 or ends[0] != 0 or (ends[1:] < ends[:-1]).any():
+        raise DataError(f"X is a damaged {X.format} matrix: its indptr does not count up from 0")
+    indices = X.indices[: ends[-1]]
+    if len(indices) < ends[-1] or len(X.data) < ends[-1]:
+        raise DataError(f"X is a damaged {X.format} matrix: its indptr goes beyond its indices")
+    if len(indices) and (int(indices.min()) < 0 or int(indices.max()) >= n_columns):
+        bad = int(np.flatnonzero((indices < 0) | (indices >= n_columns))[0])
+        raise DataError(f"X is a damaged {X.format} matrix: index {indices[bad]} is outside of 0 .. {n_columns - 1}")
 
 
 def too_large(X: Any) -> DataError:

@@ -23,7 +23,7 @@ def allowed_bytes(memory_limit: Any) -> int:
     return int(SHARE * free_memory()) if memory_limit is None else parsed(memory_limit)
 
 
-def parsed(memory_limit: Any) -> int:
+def parsed(memory_limit: Any, name: str = "memory_limit") -> int:
     """Bytes, given as a number or as text such as "6 GB" or "500MiB".
 
     Raises
@@ -31,7 +31,7 @@ def parsed(memory_limit: Any) -> int:
     OptionError
         If it is neither.
     """
-    problem = OptionError(f'memory_limit must be None, a number of bytes, or text such as "6 GB", not {memory_limit!r}')
+    problem = OptionError(f'{name} must be None, a number of bytes, or text such as "6 GB", not {memory_limit!r}')
     if isinstance(memory_limit, str):
         found = re.fullmatch(r"\s*([0-9.]+)\s*([KMGT]?I?)B?\s*", memory_limit.upper())
         if found is None or found[2] not in _UNITS:

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from nhsvm.columns import Columns
 from nhsvm.estimators._curves import node_margins
 from nhsvm.estimators._data import same_length
-from nhsvm.estimators._label_sets import FORMS, LabelSets, decode_sets, matrix_of
+from nhsvm.estimators._label_sets import LabelSets, decode_sets, matrix_of
 from nhsvm.estimators._options import n_threads
 from nhsvm.estimators._set_input import rows_of
 from nhsvm.estimators._set_problem import WholeProgram
@@ -29,13 +29,6 @@ class SetModel(NamedTuple):
     """See :class:`LabelSets`."""
     allow_empty: bool
     leaf_offset: float
-
-    def checked(self) -> SetModel:
-        """Itself, unless it came from a file that says what cannot be."""
-        known = self.form in FORMS and isinstance(self.allow_empty, bool) and isinstance(self.leaf_offset, float)
-        if not known or not np.isfinite(self.leaf_offset):
-            raise ValueError(f"label sets with {self._asdict()}")
-        return self
 
 
 def on_leaves(graph: Graph, value: float) -> FloatArray:

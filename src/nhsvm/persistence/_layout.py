@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from nhsvm.errors import NHSVMError
 from nhsvm.persistence._malformed import JSON, Malformed, entry, expect, shorten
+from nhsvm.persistence.checks import Budget
 
 FORMAT = 3  # the newest that is read
 MAX_HEADER = 100_000_000  # bytes; the safetensors library reads no longer one
@@ -96,9 +97,10 @@ def _format(header: Mapping[str, JSON]) -> int:
     return 2 if "steps" in header else 1
 
 
-def unpack(raw: bytes) -> tuple[dict[str, JSON], list[Entry]]:
+def unpack(raw: bytes, budget: Budget) -> tuple[dict[str, JSON], list[Entry]]:
     """What :func:`pack` was given, from its result without the first 8 bytes; every claim in it is checked."""
-    outer = expect(_load(raw, "its header"), dict, "its header")
+    budget.take(8 * len(raw), "its header")  # as text, with the document, which is a text of its own
+    outer = expect(_load(raw, "its header", budget), dict, "its header")
     metadata = outer.pop("__metadata__", None)
     if not isinstance(metadata, dict) or "nhsvm_format" not in metadata:
         raise Malformed("not an nhsvm model, but another safetensors file")
@@ -107,14 +109,24 @@ def unpack(raw: bytes) -> tuple[dict[str, JSON], list[Entry]]:
     text = entry(metadata, "nhsvm", str)
     if entry(metadata, "nhsvm_crc32", str) != _crc(text):
         raise Malformed("its header is damaged: the checksum does not fit; get the file again from where it came")
-    document = expect(_load(text, "its JSON document"), dict, "its JSON document")
+    document = expect(_load(text, "its JSON document", budget), dict, "its JSON document")
     header = entry(document, "header", dict)
     if int(version) != _format(header):  # no checksum covers it
         raise Malformed(f"its format version is damaged: it says {version}, but holds what is of {_format(header)}")
     entries = [_entry(item) for item in entry(document, "arrays", list)]
+    for found in entries:
+        if found.nbytes == 0:  # takes no bytes of the file, so the file does not bound its sides
+            budget.take(prod(max(side, 1) for side in found.shape) * found.dtype.itemsize, f"the array {found.name!r}")
+    if entries != sorted(entries, key=storage_order):
+        raise Malformed("its list of arrays is damaged: they are not in their order, so some would not be aligned")
     if outer != _tensors(entries) or len(outer) != len(entries):
         raise Malformed("its header is damaged: the arrays in it are not those that its own list names")
     return header, entries
+
+
+def storage_order(entry: Entry) -> tuple[int, str]:
+    """The longest items first, which aligns every array; then by name, so that the same model gives the same bytes."""
+    return -entry.dtype.itemsize, entry.name
 
 
 def offsets(entries: Sequence[Entry]) -> list[int]:
@@ -176,10 +188,11 @@ def _is_unicode(text: str) -> bool:
     return True
 
 
-def _load(raw: bytes | str, what: str) -> JSON:
+def _load(raw: bytes | str, what: str, budget: Budget) -> JSON:
     """Strict JSON: UTF-8, no NaN, no endless nesting."""
     try:
         text = raw.decode("utf-8") if isinstance(raw, bytes) else raw
+        budget.take_json(text, what)
         return json.loads(text, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
         raise Malformed(f"{what} is not valid JSON ({error})") from None

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from os import PathLike, fspath
 from typing import Any, TypeVar
 
-from nhsvm.errors import FileFormatError
+from nhsvm.errors import FileFormatError, UntrustedPatternError
 
 JSON = Any  # None, bool, int, float, str, list of JSON, dict of str to JSON
 MAX_DEPTH = 64  # of containers in a label or value; far below the recursion limit, however it is encoded
@@ -19,11 +19,17 @@ class Malformed(Exception):  # noqa: N818 - a message to the reader, which raise
     """What is wrong with a part of a file."""
 
 
+class Untrusted(Malformed):
+    """A regular expression that the user has not said to trust."""
+
+
 @contextmanager
 def reading(path: str | PathLike[str]) -> Iterator[None]:
     """Name the file in whatever is found wrong with it."""
     try:
         yield
+    except Untrusted as error:
+        raise UntrustedPatternError(fspath(path), None, str(error)) from None
     except Malformed as error:
         raise FileFormatError(fspath(path), None, str(error)) from error.__cause__
 

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nhsvm.persistence._malformed import Malformed
+from nhsvm.persistence.checks import Budget, check_words
 
 Arrays = dict[str, npt.NDArray[Any]]
 
@@ -27,19 +28,12 @@ def pack_words(words: Sequence[str]) -> Arrays:
     return {"utf8": np.frombuffer(b"".join(raw), dtype=np.uint8), "ends": ends}
 
 
-def unpack_words(arrays: Mapping[str, npt.NDArray[Any]]) -> list[str]:
+def unpack_words(arrays: Mapping[str, npt.NDArray[Any]], budget: Budget) -> list[str]:
     """The words again; raises :class:`Malformed` for arrays that are none."""
-    utf8, ends = arrays.get("utf8"), arrays.get("ends")
-    if utf8 is None or ends is None or utf8.dtype != np.uint8 or ends.dtype != np.int64:
-        raise Malformed("the arrays of a vocabulary are missing or of another type")
-    if utf8.ndim != 1 or ends.ndim != 1 or (ends[-1] if len(ends) else 0) != len(utf8):
-        raise Malformed("the arrays of a vocabulary do not fit together")
-    starts = [0, *ends.tolist()]
-    if len(ends) and (ends[0] < 0 or (np.diff(ends) < 0).any()):
-        raise Malformed("the terms of a vocabulary do not follow each other")
+    utf8, ends = check_words(arrays, budget)
     raw = utf8.tobytes()
     try:
-        return [raw[a:b].decode("utf-8", "surrogatepass") for a, b in pairwise(starts)]
+        return [raw[a:b].decode("utf-8", "surrogatepass") for a, b in pairwise([0, *ends.tolist()])]
     except UnicodeDecodeError as error:
         raise Malformed(f"a term of a vocabulary is not UTF-8: {error.reason}") from None
 

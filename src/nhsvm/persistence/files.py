@@ -17,8 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from nhsvm.errors import NHSVMError, OptionError
-from nhsvm.persistence._layout import CODES, MAX_HEADER, Entry, offsets, pack, unpack
+from nhsvm.persistence._layout import CODES, MAX_HEADER, Entry, offsets, pack, storage_order, unpack
 from nhsvm.persistence._malformed import JSON, Malformed, reading
+from nhsvm.persistence.checks import Budget
 
 AnyArray = npt.NDArray[Any]
 PathArg = str | os.PathLike[str]
@@ -55,9 +56,7 @@ def write_model(path: PathArg, header: Mapping[str, JSON], arrays: Mapping[str, 
     transposes). The format is written here and not by that library because its writer does not wait for the disk,
     makes files that only their owner can read, and reports a full disk as an untyped error.
     """
-    # longest items first, so that every array is aligned; then by name, so that the same model gives the same bytes
-    described = [_describe(name, array) for name, array in arrays.items()]
-    entries = sorted(described, key=lambda entry: (-entry.dtype.itemsize, entry.name))
+    entries = sorted((_describe(name, array) for name, array in arrays.items()), key=storage_order)
     head = pack(header, entries)
     write_file(path, itertools.chain([head], (_stored(arrays[entry.name])[0].data for entry in entries)))
 
@@ -89,7 +88,9 @@ def write_file(path: PathArg, content: Iterable[bytes | memoryview]) -> None:
     _sync_folder(target.parent)
 
 
-def read_model(path: PathArg, *, verify: bool = False) -> tuple[dict[str, JSON], dict[str, AnyArray]]:
+def read_model(
+    path: PathArg, *, verify: bool = False, max_bytes: int | None = None
+) -> tuple[dict[str, JSON], dict[str, AnyArray]]:
     """Read a model file; nothing in it is ever run.
 
     Parameters
@@ -98,6 +99,9 @@ def read_model(path: PathArg, *, verify: bool = False) -> tuple[dict[str, JSON],
     verify : bool
         Compare all data with their checksums, which reads the whole file. By default only the header and arrays of up
         to 1 MiB are compared, and large arrays are read when they are used.
+    max_bytes : int, optional
+        Memory that what is made of the file may take, beside the mapped file itself: by default 256 MiB and 64 times
+        the size of the file.
 
     Returns
     -------
@@ -111,6 +115,16 @@ def read_model(path: PathArg, *, verify: bool = False) -> tuple[dict[str, JSON],
     FileFormatError
         If the file is damaged, cut short, from a newer version, or no model.
     """
+    header, arrays, _ = read_parts(path, verify=verify, max_bytes=max_bytes)
+    return header, arrays
+
+
+def read_parts(
+    path: PathArg, *, verify: bool = False, max_bytes: int | None = None
+) -> tuple[dict[str, JSON], dict[str, AnyArray], Budget]:
+    """As :func:`read_model`, and what is left of the memory that may be used for what is made of the file."""
+    if max_bytes is not None and (type(max_bytes) is not int or max_bytes < 0):
+        raise OptionError(f"max_bytes must be None or a whole number of bytes, not {max_bytes!r}")
     if not stat.S_ISREG(os.stat(path).st_mode) and not os.path.isdir(path):  # opening a pipe would wait
         with reading(path):
             raise Malformed("not a regular file")
@@ -120,7 +134,8 @@ def read_model(path: PathArg, *, verify: bool = False) -> tuple[dict[str, JSON],
         length = int.from_bytes(start, "little")
         if len(start) < 8 or length > min(size - 8, MAX_HEADER):
             raise Malformed(_no_model(start, size))
-        header, entries = unpack(file.read(length))
+        budget = Budget(size, max_bytes)
+        header, entries = unpack(file.read(length), budget)
         starts = [8 + length + offset for offset in offsets(entries)]
         if starts[-1] != size:
             what = f"cut short: {starts[-1] - size} bytes are missing" if size < starts[-1] else "too long"
@@ -128,7 +143,7 @@ def read_model(path: PathArg, *, verify: bool = False) -> tuple[dict[str, JSON],
         mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         arrays = {e.name: e.view(mapped, begin) for e, begin in zip(entries, starts, strict=False)}
         _verify((e for e in entries if verify or _always(e)), arrays)
-    return header, arrays
+    return header, arrays, budget
 
 
 def storable(array: npt.NDArray[Any]) -> bool:

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from nhsvm.errors import CycleError, HierarchyError
+from nhsvm.errors import HierarchyError
 from nhsvm.hierarchy import Hierarchy, VirtualLeaf
 from nhsvm.persistence._malformed import JSON, Malformed, expect, reading
+from nhsvm.persistence.checks import Budget, check_edges
 from nhsvm.persistence.labels import decode_labels, encode_labels
 
 
@@ -49,22 +50,17 @@ def hierarchy_from_parts(
         If they do not make a hierarchy.
     """
     with reading(path):
-        return decode_hierarchy(dict(part), arrays)
+        return decode_hierarchy(dict(part), arrays, Budget(sum(array.nbytes for array in arrays.values())))
 
 
-def decode_hierarchy(part: JSON, arrays: Mapping[str, npt.NDArray[Any]]) -> Hierarchy:
+def decode_hierarchy(part: JSON, arrays: Mapping[str, npt.NDArray[Any]], budget: Budget) -> Hierarchy:
     """As :func:`hierarchy_from_parts`, for callers that know the file."""
     labels = decode_labels(expect(part, dict, "a hierarchy").get("labels"))
-    if not {"parent", "child"} <= arrays.keys():
-        raise Malformed("its hierarchy has no edges")
-    parent, child = arrays["parent"], arrays["child"]
-    _check_edges(len(labels), parent, child)
+    parent, child = check_edges(len(labels), arrays, budget)
     if len(set(labels)) < len(labels):
         raise Malformed("its hierarchy has the same label twice")
     try:
         hierarchy = Hierarchy(labels, np.array(parent), np.array(child))
-    except CycleError as error:
-        raise Malformed(f"its hierarchy has a cycle of {len(error.cycle) - 1} nodes") from None
     except HierarchyError as error:
         raise Malformed(f"its hierarchy is wrong: {error}") from None
     # compared one by one, and not by value, for True == 1
@@ -72,15 +68,6 @@ def decode_hierarchy(part: JSON, arrays: Mapping[str, npt.NDArray[Any]]) -> Hier
         raise Malformed("the nodes of its hierarchy are in another order than that of this library")
     _check_virtual_leaves(hierarchy)
     return hierarchy
-
-
-def _check_edges(n_nodes: int, parent: npt.NDArray[Any], child: npt.NDArray[Any]) -> None:
-    if any(array.ndim != 1 or array.dtype != np.int32 for array in (parent, child)) or len(parent) != len(child):
-        raise Malformed("the edges of its hierarchy are not two arrays of int32 of the same length")
-    if any(((array < 0) | (array >= n_nodes)).any() for array in (parent, child)):
-        raise Malformed(f"an edge of its hierarchy joins a node outside of 0 .. {n_nodes - 1}")
-    if (np.diff(child.astype(np.int64) * n_nodes + parent) <= 0).any():
-        raise Malformed("its hierarchy has the same edge twice, or edges that are not ordered by child and parent")
 
 
 def _check_virtual_leaves(hierarchy: Hierarchy) -> None:

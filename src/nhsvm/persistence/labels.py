@@ -18,6 +18,7 @@ import numpy.typing as npt
 from nhsvm.errors import LabelError
 from nhsvm.hierarchy import VirtualLeaf
 from nhsvm.persistence._malformed import JSON, MAX_DEPTH, Malformed, entry, expect, shorten
+from nhsvm.persistence.checks import Budget
 
 Label = Hashable
 
@@ -133,7 +134,7 @@ def encode_array(array: npt.NDArray[Any]) -> JSON:
     return {"dtype": name, "labels": [encode_label(label) for label in labels]}
 
 
-def decode_array(value: JSON) -> npt.NDArray[Any]:
+def decode_array(value: JSON, budget: Budget) -> npt.NDArray[Any]:
     """The array that :func:`encode_array` was given."""
     name = entry(expect(value, dict, "an array of labels"), "dtype", str)
     if name == "object":
@@ -147,9 +148,9 @@ def decode_array(value: JSON) -> npt.NDArray[Any]:
     if name not in NUMPY:
         raise Malformed(f"an array of labels of an unknown type {shorten(name)}")
     labels = [decode_label(item) for item in entry(value, "labels", list)]
-    scalars = [_scalar(NUMPY[name], label) for label in labels]
-    if name == "str" and not _fits(labels):
-        raise Malformed("an array of strings that would take more than 1 GiB")
+    scalars: list[Any] = [_scalar(NUMPY[name], label) for label in labels]
+    if name == "str":  # each takes as much room as the longest
+        budget.take(4 * len(scalars) * max(map(len, scalars), default=0), "an array of labels as wide as the longest")
     return np.array(scalars, dtype=NUMPY[name])
 
 

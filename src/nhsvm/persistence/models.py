@@ -11,12 +11,14 @@ import numpy as np
 import numpy.typing as npt
 
 from nhsvm import __version__
-from nhsvm.errors import FileFormatError, NHSVMError, OptionError
+from nhsvm.errors import NHSVMError, OptionError
 from nhsvm.hierarchy import Hierarchy
 from nhsvm.persistence._malformed import JSON, Malformed, entry, expect, reading, shorten
-from nhsvm.persistence.files import read_model, write_model
+from nhsvm.persistence.checks import check_names, check_options
+from nhsvm.persistence.files import read_parts, write_model
 from nhsvm.persistence.labels import decode_array, encode_array
 from nhsvm.persistence.pipelines import is_pipeline, pipeline_of, steps_of
+from nhsvm.persistence.steps import StepDecoder
 from nhsvm.persistence.values import Decoder, Encoder, NotStorable, group
 
 ESTIMATORS = {
@@ -45,9 +47,11 @@ class Storable(Protocol):
         """The same with weights of lower precision."""
 
     def _restore(self, state: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> None:
-        """Take it back; ``hierarchy_``, ``classes_`` and ``feature_names_in_`` are there already. Arrays are read-only.
+        """Take it back; ``hierarchy_`` and ``classes_`` are there already. Arrays are read-only.
 
-        A ``ValueError``, ``TypeError``, ``LookupError`` or ``AttributeError`` means that the file does not fit.
+        Everything goes through :func:`~nhsvm.persistence.checks.check_fitted`, and options through the estimator's own
+        checks. ``Malformed``, or a ``ValueError``, ``TypeError``, ``LookupError`` or ``AttributeError``, means that the
+        file does not fit.
         """
 
 
@@ -133,7 +137,9 @@ def _header(estimator: Storable, encoder: Encoder, precision: str | None) -> dic
     }
 
 
-def load(path: str | PathLike[str], *, verify: bool = False) -> Any:
+def load(
+    path: str | PathLike[str], *, verify: bool = False, max_bytes: int | None = None, trust_patterns: bool = False
+) -> Any:
     """Read a fitted estimator, or a pipeline, from a file; nothing in it is ever run.
 
     Parameters
@@ -142,22 +148,33 @@ def load(path: str | PathLike[str], *, verify: bool = False) -> Any:
     verify : bool
         Compare the large arrays with their checksums too, which reads the whole file. By default they are mapped into
         memory and read when they are used.
+    max_bytes : int, optional
+        Memory that what is made of the file may take, beside the mapped file itself. By default 256 MiB and 64 times
+        the size of the file, which is far more than a model that was saved here needs.
+    trust_patterns : bool
+        Accept a text model that splits texts by a regular expression (``token_pattern``) other than scikit-learn's own.
+        Such an expression can take forever on some texts, so say it only if you trust whoever made the file.
 
     Raises
     ------
     FileFormatError
         If the file is damaged, cut short, from a newer version, or no model.
+    UntrustedPatternError
+        If it has a regular expression of its own, and ``trust_patterns`` is not set.
     """
-    return load_with_note(path, verify=verify)[0]
+    return load_with_note(path, verify=verify, max_bytes=max_bytes, trust_patterns=trust_patterns)[0]
 
 
-def load_with_note(path: str | PathLike[str], *, verify: bool = False) -> tuple[Any, dict[str, Any]]:
+def load_with_note(
+    path: str | PathLike[str], *, verify: bool = False, max_bytes: int | None = None, trust_patterns: bool = False
+) -> tuple[Any, dict[str, Any]]:
     """Read a model and the note that was saved with it, which is empty if there was none; see :func:`load`."""
-    header, arrays = read_model(path, verify=verify)
+    header, arrays, budget = read_parts(path, verify=verify, max_bytes=max_bytes)
     with reading(path):
-        decoder = Decoder(entry(header, "hierarchies", list), arrays)
+        decoder = Decoder(entry(header, "hierarchies", list), arrays, budget)
         estimator = _estimator(header, decoder, arrays)
-        model = pipeline_of(header, decoder, arrays, estimator) if "steps" in header else estimator
+        steps = StepDecoder(decoder, arrays, trust_patterns=trust_patterns)
+        model = pipeline_of(header, steps, estimator) if "steps" in header else estimator
         found = expect(header.get("note", {}), dict, "the note")
         return model, {key: decoder.decode(value) for key, value in found.items()}
 
@@ -170,17 +187,24 @@ def _estimator(header: dict[str, JSON], decoder: Decoder, arrays: dict[str, npt.
         raise Malformed("it has no hierarchy")
     params = {key: decoder.decode(value) for key, value in entry(header, "params", dict).items()}
     state = {key: decoder.decode(value) for key, value in entry(header, "state", dict).items()}
-    classes = decode_array(entry(header, "classes", dict))
+    classes = decode_array(entry(header, "classes", dict), decoder.budget)
     feature_names = header.get("feature_names")
+    check_options(params, f"a {name}")
     try:
         estimator = _estimator_class(name)(**params)
-        estimator.hierarchy_, estimator.classes_ = decoder.hierarchies[0], classes
-        if feature_names is not None:
-            estimator.feature_names_in_ = decode_array(expect(feature_names, dict, "the feature names"))
+    except TypeError as error:  # options that it does not have
+        raise Malformed(f"its parts do not make a {name}: {shorten(str(error))}") from None
+    estimator.hierarchy_, estimator.classes_ = decoder.hierarchies[0], classes
+    try:
         estimator._restore(state, group(arrays, "fitted/"))
+    except Malformed as error:
+        raise Malformed(f"its parts do not make a {name}: {error}") from None
     except (ValueError, TypeError, LookupError, AttributeError) as error:
-        problem = error.problem if isinstance(error, FileFormatError) else f"{type(error).__name__}: {error}"
-        raise Malformed(f"its parts do not make a {name}: {problem}") from error
+        raise Malformed(f"its parts do not make a {name}: {type(error).__name__}: {error}") from error
+    if feature_names is not None:
+        names = decode_array(expect(feature_names, dict, "the feature names"), decoder.budget)
+        check_names(names, "the names of features", estimator.n_features_in_)
+        estimator.feature_names_in_ = names
     return estimator
 
 

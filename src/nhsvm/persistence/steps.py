@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from nhsvm.errors import OptionError
-from nhsvm.persistence._kinds import IGNORED, KINDS, Kind, class_of, shape_problem
-from nhsvm.persistence._malformed import JSON, Malformed, entry, expect, shorten
+from nhsvm.persistence._kinds import IGNORED, KINDS, Kind, check_params, check_step, class_of
+from nhsvm.persistence._malformed import JSON, Malformed, Untrusted, entry, expect, shorten
 from nhsvm.persistence._words import numbered, ordered, pack_words, unpack_words
 from nhsvm.persistence.files import TEXT
 from nhsvm.persistence.labels import NUMPY, decode_array, encode_array
@@ -19,6 +19,10 @@ from nhsvm.persistence.values import Decoder, Encoder, NotStorable, group
 
 _VOCABULARIES = ("vocabulary", "vocabulary_")
 _LONGEST_PATTERN = 10_000  # characters of a regular expression
+PATTERNS = (
+    None,
+    r"(?u)\b\w\w+\b",
+)  # that need no trust: none, and the one that scikit-learn has unless told otherwise
 
 
 class StepEncoder:
@@ -52,7 +56,7 @@ class StepEncoder:
         for key in fitted:
             if key not in kind.shapes and key not in kind.others:
                 raise OptionError(f"{where} cannot be saved: a model file has no place for {key!r} of a {name}")
-        _check_saved(params, where)
+        _check_saved(name, params, where)
         return {
             "kind": name,
             "params": {key: self._value(key, params[key], f"{where} cannot be saved: parameter") for key in params},
@@ -86,10 +90,14 @@ class StepEncoder:
         return prefix
 
 
-def _check_saved(params: Mapping[str, Any], where: str) -> None:
-    problem = _param_problem(params)
+def _check_saved(name: str, params: Mapping[str, Any], where: str) -> None:
+    problem = _param_problem(params) or _pattern_problem(params.get("token_pattern"))
     if problem is not None:
         raise OptionError(f"{where} cannot be saved: {problem}")
+    try:
+        check_params(name, params)
+    except Malformed as error:
+        raise OptionError(f"{where} cannot be saved: {error}") from None
 
 
 def _param_problem(params: Mapping[str, Any]) -> str | None:
@@ -101,7 +109,7 @@ def _param_problem(params: Mapping[str, Any]) -> str | None:
         return f"input={params['input']!r} would open files; texts must be given as they are, input='content'"
     if params.get("add_indicator"):
         return "add_indicator=True is not supported"
-    return _pattern_problem(params.get("token_pattern"))
+    return None
 
 
 def _pattern_problem(pattern: Any) -> str | None:
@@ -117,10 +125,20 @@ def _pattern_problem(pattern: Any) -> str | None:
 
 
 class StepDecoder:
-    """Turns the JSON of a :class:`StepEncoder` into transformers again; whatever is wrong is :class:`Malformed`."""
+    """Turns the JSON of a :class:`StepEncoder` into transformers again; whatever is wrong is :class:`Malformed`.
 
-    def __init__(self, values: Decoder, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
-        self._values, self._arrays = values, arrays
+    Parameters
+    ----------
+    values : Decoder
+    arrays : mapping of str to array
+    trust_patterns : bool
+        Accept regular expressions that are not scikit-learn's own; others are not even compiled.
+    """
+
+    def __init__(
+        self, values: Decoder, arrays: Mapping[str, npt.NDArray[Any]], *, trust_patterns: bool = False
+    ) -> None:
+        self._values, self._arrays, self._trust = values, arrays, trust_patterns
 
     def decode(self, part: JSON, nested: bool = False) -> Any:
         """One transformer."""
@@ -131,15 +149,29 @@ class StepDecoder:
         kind = KINDS[name]
         params = {key: self._value(value) for key, value in entry(content, "params", dict).items()}
         fitted = {key: self._value(value) for key, value in entry(content, "fitted", dict).items()}
-        problem = _param_problem(params)
+        problem = _param_problem(params) or self._pattern_problem(name, params.get("token_pattern"))
         if problem is None:
             problem = next((f"{key!r} is no fitted value" for key in fitted if key not in _known(kind)), None)
         if problem is not None:
             raise Malformed(f"a {name}: {problem}")
         try:
             return _made(name, kind, params, fitted)
-        except (ValueError, TypeError, LookupError, AttributeError) as error:
-            raise Malformed(f"its parts do not make a {name}: {type(error).__name__}: {error}") from error
+        except Malformed as error:
+            raise Malformed(f"its parts do not make a {name}: {error}") from None
+        except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError) as error:
+            raise Malformed(f"its parts do not make a {name}: {type(error).__name__}: {shorten(str(error))}") from error
+
+    def _pattern_problem(self, name: str, pattern: Any) -> str | None:
+        """A regular expression is used only if somebody trusts it: some take forever on some texts, or to compile."""
+        if pattern in PATTERNS:
+            return None
+        if not self._trust and type(pattern) is str:
+            raise Untrusted(
+                f"its {name} splits texts by the regular expression {shorten(pattern)}, which is not scikit-learn's "
+                "own, and an expression can take forever on some texts; if you trust whoever made the file, load it "
+                "with trust_patterns=True (--trust-patterns)"
+            )
+        return _pattern_problem(pattern)
 
     def _value(self, value: JSON) -> Any:
         if not isinstance(value, dict) or len(value) != 1:
@@ -151,12 +183,14 @@ class StepDecoder:
                 raise Malformed(f"{shorten(content)} is no type of numbers")
             return kind if tag == "type" else np.dtype(kind)
         if tag in ("vocabulary", "words"):
-            words = unpack_words(group(self._arrays, expect(content, str, "the name of a vocabulary")))
+            words = unpack_words(
+                group(self._arrays, expect(content, str, "the name of a vocabulary")), self._values.budget
+            )
             return words if tag == "words" else numbered(words)
         if tag == "step":
             return self.decode(content, nested=True)
         if tag == "names":
-            return decode_array(expect(content, dict, "a list of names"))
+            return decode_array(expect(content, dict, "a list of names"), self._values.budget)
         if tag == "value":
             return self._values.decode(content)
         raise Malformed(f"{shorten(value)} is no value of a step")
@@ -167,7 +201,8 @@ def _known(kind: Kind) -> set[str]:
 
 
 def _made(name: str, kind: Kind, params: dict[str, Any], fitted: dict[str, Any]) -> Any:
-    """A transformer of its parts; a ValueError, TypeError, LookupError or AttributeError if they do not fit."""
+    """A transformer of its parts; Malformed, or an error of scikit-learn's own checks, if they do not fit."""
+    check_params(name, params)
     step = class_of(name)(**params)
     if hasattr(step, "_parameter_constraints"):
         step._validate_params()
@@ -177,37 +212,5 @@ def _made(name: str, kind: Kind, params: dict[str, Any], fitted: dict[str, Any])
         setattr(step, key, value)
     if kind.reads_text:
         step._stop_words_id = id(step.stop_words)  # were looked at when it was fitted: no warning again
-    _check_fitted(step, kind)
+    check_step(step, kind)
     return step
-
-
-def _check_fitted(step: Any, kind: Kind) -> None:
-    if "n_features_in_" in kind.others and (type(step.n_features_in_) is not int or step.n_features_in_ < 0):
-        raise ValueError(f"n_features_in_ is {shorten(step.n_features_in_)}")
-    if "vocabulary_" in kind.others:
-        if not isinstance(step.vocabulary_, dict) or type(step.fixed_vocabulary_) is not bool:
-            raise ValueError("the vocabulary is none")
-        _check_weights(step)
-    if getattr(step, "use_idf", False) and not hasattr(step, "idf_"):
-        raise ValueError("idf_ is missing")
-    if getattr(step, "indicator_", None) is not None:
-        raise ValueError("indicator_ is not supported")
-    if not isinstance(getattr(step, "_fit_dtype", np.dtype(float)), np.dtype):
-        raise TypeError("_fit_dtype is no type of numbers")
-    names = getattr(step, "feature_names_in_", None)
-    if names is not None and (not isinstance(names, np.ndarray) or names.shape != (step.n_features_in_,)):
-        raise ValueError("the names of features do not fit")
-    problem = shape_problem(step, kind)
-    if problem is not None:
-        raise ValueError(problem)
-    if kind.n_out(step) < 1:
-        raise ValueError("no feature comes out of it")
-
-
-def _check_weights(step: Any) -> None:
-    """The weights of terms fit the vocabulary."""
-    weights = getattr(step, "_tfidf", None)
-    if weights is None:
-        return
-    if type(weights).__name__ != "TfidfTransformer" or weights.n_features_in_ != len(step.vocabulary_):
-        raise ValueError("the weights of terms do not fit the vocabulary")

@@ -13,6 +13,7 @@ from nhsvm.errors import LabelError
 from nhsvm.hierarchy import Hierarchy
 from nhsvm.losses import LOSSES
 from nhsvm.persistence._malformed import JSON, MAX_DEPTH, Malformed, expect, shorten
+from nhsvm.persistence.checks import Budget
 from nhsvm.persistence.files import storable
 from nhsvm.persistence.hierarchies import decode_hierarchy, hierarchy_to_parts
 from nhsvm.persistence.labels import PLAIN, decode_array, decode_label, encode_array, encode_label, tagged
@@ -94,10 +95,10 @@ class Encoder:
 class Decoder:
     """Turns the JSON of an :class:`Encoder` into values again."""
 
-    def __init__(self, hierarchies: JSON, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
-        self._arrays = arrays
+    def __init__(self, hierarchies: JSON, arrays: Mapping[str, npt.NDArray[Any]], budget: Budget) -> None:
+        self._arrays, self.budget = arrays, budget
         self.hierarchies = [
-            decode_hierarchy(part, group(arrays, f"hierarchy/{number}/"))
+            decode_hierarchy(part, group(arrays, f"hierarchy/{number}/"), budget)
             for number, part in enumerate(expect(hierarchies, list, "the list of hierarchies"))
         ]
 
@@ -127,7 +128,7 @@ class Decoder:
                 return LOSSES[content]
         except (TypeError, LookupError, ValueError):
             raise Malformed(f"{shorten(value)} is no value of a model") from None
-        return decode_array(content) if tag == "labels" else decode_label(value, depth)
+        return decode_array(content, self.budget) if tag == "labels" else decode_label(value, depth)
 
 
 def group(arrays: Mapping[str, npt.NDArray[Any]], prefix: str) -> dict[str, npt.NDArray[Any]]:

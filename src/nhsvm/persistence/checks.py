@@ -1,0 +1,418 @@
+"""What a model file brings, checked before a kernel, a dictionary or an estimator sees it.
+
+Kernels trust what they are given: an index is not compared with the end of its array. So every array of a file that is
+used as an index, a length or an offset is checked here, and every number that a file sets has its range here. No check
+can overflow. ``docs/model_files.md`` has the table of kernels, of what each trusts and of the check that guarantees it.
+
+Checks raise :class:`~nhsvm.persistence._malformed.Malformed`, which the reader turns into a FileFormatError that names
+the file.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from nhsvm.hierarchy.graph import FloatArray, IntArray
+from nhsvm.packed import PRECISIONS, Packed
+from nhsvm.persistence._malformed import JSON, Malformed, expect, shorten
+from nhsvm.rows import StoredRows
+from nhsvm.sizes import readable_bytes
+
+AnyArray = npt.NDArray[Any]
+Arrays = Mapping[str, AnyArray]
+
+MOST_FEATURES = 2**31 - 1  # of any step: column numbers are int32
+MOST_JOBS = 4096  # threads that an option of a file may ask for; whoever uses it takes no more than there are cores
+MOST_N_GRAM = 64  # words or letters in one term: a text has as many terms of every length as it has words
+ROWS, CURVES = "rows/", "curves/"  # before the names of arrays of weights in rows, and of curves of probabilities
+
+_FULL = ("float32", "float64")
+_SPARE = 2**28  # bytes that any file may take
+_TIMES = 64  # of its own size: what a file may take beyond
+_NODE, _PAIR = 400, 48  # bytes that a node or edge takes, with its label; and a pair of a node and one above it
+_TERM = 240  # a term of a vocabulary: the text, and its place in a dictionary
+
+
+# -- memory ------------------------------------------------------------------------------------------------------------
+
+
+class Budget:
+    """Bytes that everything made of one file may take, in proportion to the file.
+
+    Parameters
+    ----------
+    file_bytes : int
+    max_bytes : int, optional
+        What the user allows instead.
+    """
+
+    def __init__(self, file_bytes: int, max_bytes: int | None = None) -> None:
+        self.limit = _SPARE + _TIMES * file_bytes if max_bytes is None else max_bytes
+        self._file_bytes, self._taken = file_bytes, 0
+
+    def take(self, n_bytes: int, what: str) -> None:
+        """Count what is about to be made; more than the limit in all is refused."""
+        self._taken += n_bytes
+        if self._taken > self.limit:
+            raise Malformed(
+                f"{what} would take {readable_bytes(n_bytes)} of memory, which makes {readable_bytes(self._taken)} for "
+                f"a file of {readable_bytes(self._file_bytes)}; the limit is {readable_bytes(self.limit)}; if you "
+                "trust the file, raise it with max_bytes"
+            )
+
+    def take_json(self, text: str, what: str) -> None:
+        """The same for a JSON document that is about to be parsed: at most what its parts can become."""
+        containers, values = 240 * text.count("{") + 96 * text.count("["), 56 * (text.count(",") + text.count(":"))
+        self.take(containers + values + 32 * text.count('"') + 4 * len(text), what)
+
+
+# -- single values -----------------------------------------------------------------------------------------------------
+
+
+def whole(value: Any, what: str, low: int, high: int) -> int:
+    """A whole number in a range, both ends included; a bool is none."""
+    if type(value) is not int or not low <= value <= high:
+        raise Malformed(f"{what} should be a whole number from {low} to {high}, but is {shorten(value)}")
+    return value
+
+
+def number(value: Any, what: str, low: float = -math.inf, high: float = math.inf, *, finite: bool = True) -> float:
+    """A number as a float; an int that no float can hold is none."""
+    if type(value) is int and abs(value) < 2**1000:
+        value = float(value)
+    if type(value) is not float or (finite and not math.isfinite(value)) or value < low or value > high:
+        limits = "" if math.isinf(low) and math.isinf(high) else f" from {low:g} to {high:g}"
+        raise Malformed(f"{what} should be a {'finite ' * finite}number{limits}, but is {shorten(value)}")
+    return value
+
+
+def check_options(options: Mapping[str, Any], what: str) -> None:
+    """Options of an estimator or transformer: no number that only Python can hold, no number of threads beyond all."""
+    for name, value in options.items():
+        if type(value) is int and not -(2**63) <= value < 2**63:
+            raise Malformed(f"{what}: {name} is {shorten(value)}, a number of more than 64 bits")
+        if name == "n_jobs" and value is not None:
+            whole(value, f"{what}: n_jobs", -MOST_JOBS, MOST_JOBS)
+
+
+# -- arrays ------------------------------------------------------------------------------------------------------------
+
+
+def array(arrays: Arrays, name: str, dtypes: Sequence[str], shape: tuple[int | None, ...]) -> AnyArray:
+    """The array of that name, if it has one of the types and exactly that shape; None is any length."""
+    found = arrays.get(name)
+    if found is None:
+        raise Malformed(f"the array {name!r} is missing")
+    return check_array(found, f"the array {name!r}", dtypes, shape)
+
+
+def check_array(found: AnyArray, what: str, dtypes: Sequence[str], shape: tuple[int | None, ...]) -> AnyArray:
+    """The same for an array at hand."""
+    fits = len(shape) == found.ndim and all(
+        want is None or want == has for want, has in zip(shape, found.shape, strict=False)
+    )
+    if not fits or found.dtype not in dtypes:
+        sides = ", ".join("any" if side is None else str(side) for side in shape)
+        raise Malformed(
+            f"{what} is {found.dtype} of shape {found.shape}; it should be {' or '.join(dtypes)} of shape ({sides})"
+        )
+    return found
+
+
+def check_indices(found: AnyArray, what: str, below: int) -> None:
+    """Every entry is from 0 to below a number."""
+    if found.size and (int(found.min()) < 0 or int(found.max()) >= below):
+        raise Malformed(f"{what} has entries outside of 0 .. {below - 1}")
+
+
+def check_finite(found: AnyArray, what: str, low: float = -math.inf) -> None:
+    """Every entry is a finite number, and at least ``low``."""
+    if not (np.isfinite(found) & (found >= low)).all():
+        limit = "" if low == -math.inf else f" from {low:g}"
+        raise Malformed(f"{what} has entries that are no finite numbers{limit}")
+
+
+def check_apart(start: AnyArray, length: AnyArray, room: int, what: str) -> None:
+    """Spans ``start .. start + length`` lie inside ``0 .. room``, and no two of them overlap.
+
+    Nothing is added that could overflow: ``length`` is from 0 to ``room``, so ``room - length`` is a number, and
+    ``start`` is only compared with it.
+    """
+    length = length.astype(np.int64)
+    if len(start) and ((length < 0) | (length > room)).any():
+        raise Malformed(f"{what} reach beyond their end")
+    if len(start) and ((start < 0) | (start > room - length)).any():
+        raise Malformed(f"{what} reach beyond their end")
+    some = np.flatnonzero(length > 0)
+    first, size = start[some], length[some]
+    if (first[1:] < first[:-1]).any():
+        order = np.argsort(first, kind="stable")
+        first, size = first[order], size[order]
+    if (first[1:] - first[:-1] < size[:-1]).any():
+        raise Malformed(f"{what} overlap")
+
+
+# -- hierarchies -------------------------------------------------------------------------------------------------------
+
+
+def check_edges(n_nodes: int, arrays: Arrays, budget: Budget) -> tuple[IntArray, IntArray]:
+    """Edges (parents, children) of a hierarchy in the order of this library, parents before children: so no cycle.
+
+    What the sets of ancestors will take is counted before anything is made of the edges.
+    """
+    if not {"parent", "child"} <= arrays.keys():
+        raise Malformed("its hierarchy has no edges")
+    parent, child = arrays["parent"], arrays["child"]
+    if any(found.ndim != 1 or found.dtype != np.int32 for found in (parent, child)) or len(parent) != len(child):
+        raise Malformed("the edges of its hierarchy are not two arrays of int32 of the same length")
+    if any(found.size and (found.min() < 0 or found.max() >= n_nodes) for found in (parent, child)):
+        raise Malformed(f"an edge of its hierarchy joins a node outside of 0 .. {n_nodes - 1}")
+    if (np.diff(child.astype(np.int64) * n_nodes + parent) <= 0).any():
+        raise Malformed("its hierarchy has the same edge twice, or edges that are not ordered by child and parent")
+    if (parent >= child).any():
+        raise Malformed(
+            "its hierarchy has a child before its parent: a cycle, or nodes in another order than that of this library"
+        )
+    budget.take(_NODE * (n_nodes + len(parent)), "its hierarchy")
+    budget.take(_PAIR * _ancestors_at_most(n_nodes, parent, child), "the sets of ancestors of its hierarchy")
+    return parent, child
+
+
+def _ancestors_at_most(n_nodes: int, parent: IntArray, child: IntArray) -> int:
+    """How many pairs of a node and one at or above it there are: exactly on a tree; on a DAG, no less."""
+    above = [1] * n_nodes
+    for p, c in zip(parent.tolist(), child.tolist(), strict=True):
+        above[c] = min(c + 1, above[c] + above[p])  # whatever is above a node has a smaller number
+    return sum(above)
+
+
+# -- what an estimator has learned -------------------------------------------------------------------------------------
+
+
+class Fitted(NamedTuple):
+    """The parts of a fitted estimator, all of them checked; ``curves`` and ``sets`` by the names of their fields."""
+
+    n_features: int
+    by_feature: bool
+    bias: float
+    objective: float
+    dual_objective: float
+    gap: float
+    n_iter: int
+    history: list[dict[str, Any]]
+    temperature: float | None
+    sets: dict[str, Any] | None
+    weights: AnyArray | StoredRows | Packed
+    node_weights: FloatArray
+    class_leaves: IntArray
+    offsets: FloatArray | None
+    curves: dict[str, FloatArray] | None
+
+
+def check_fitted(state: Mapping[str, Any], arrays: Arrays, n_nodes: int, n_leaves: int, forms: Sequence[str]) -> Fitted:
+    """Values and arrays of a fitted estimator.
+
+    Parameters
+    ----------
+    state, arrays : as the estimator gave them
+    n_nodes, n_leaves : int
+        Of its hierarchy, which has been checked.
+    forms : sequence of str
+        What label sets can be given as.
+    """
+    state = dict(state)
+    n_features = whole(_of(state, "n_features_in", "n_features_in"), "n_features_in", 1, MOST_FEATURES)
+    by_feature = _of(state, "by_feature", "by_feature")
+    if type(by_feature) is not bool:
+        raise Malformed(f"by_feature should be true or false, but is {shorten(by_feature)}")
+    node_weights = array(arrays, "node_weights", ["float64"], (n_nodes,))
+    check_finite(node_weights, "the weights of nodes", low=0.0)
+    n_columns = int(np.count_nonzero(node_weights))
+    class_leaves = array(arrays, "class_leaves", ["int32"], (n_leaves,))
+    if not np.array_equal(np.sort(class_leaves), np.arange(n_leaves)):
+        raise Malformed("the classes are not the leaves of the hierarchy")
+    sets = check_sets(state.get("sets"), forms)
+    temperature = state.get("temperature")
+    offsets = None
+    if "offsets" in arrays:
+        if sets is None:
+            raise Malformed("offsets of nodes, but no label sets")
+        offsets = array(arrays, "offsets", ["float64"], (n_nodes,))
+        check_finite(offsets, "the offsets of nodes")
+    return Fitted(
+        n_features=n_features,
+        by_feature=by_feature,
+        bias=number(_of(state, "bias", "bias"), "bias", 0.0),
+        objective=number(_of(state, "objective", "objective"), "objective", finite=False),
+        dual_objective=number(_of(state, "dual_objective", "dual_objective"), "dual_objective", finite=False),
+        gap=number(_of(state, "gap", "gap"), "gap", finite=False),
+        n_iter=whole(_of(state, "n_iter", "n_iter"), "n_iter", 0, 2**53),
+        history=_history(_of(state, "history", "history")),
+        temperature=None if temperature is None else number(temperature, "temperature", 1e-300),
+        sets=sets,
+        weights=check_weights(arrays, n_features, n_columns, by_feature),
+        node_weights=node_weights,
+        class_leaves=class_leaves,
+        offsets=offsets,
+        curves=check_curves(arrays, n_nodes, n_columns, sets is not None),
+    )
+
+
+def _of(state: Mapping[str, Any], key: str, what: str) -> Any:
+    if key not in state:
+        raise Malformed(f"the fitted value {what!r} is missing")
+    return state[key]
+
+
+def _history(found: Any) -> list[dict[str, Any]]:
+    """Records of passes: names and plain values."""
+    for record in expect(found, list, "history"):
+        if type(record) is not dict or any(type(key) is not str for key in record):
+            raise Malformed(f"history has {shorten(record)}, which is no record of a pass")
+        for key, value in record.items():
+            if type(value) is int:
+                whole(value, f"{key!r} in history", -(2**63), 2**63 - 1)
+            elif type(value) not in (bool, float, str, type(None)):
+                raise Malformed(f"history has {shorten(value)} as {key!r}, which is no plain value")
+    history: list[dict[str, Any]] = found
+    return history
+
+
+def check_sets(found: Any, forms: Sequence[str]) -> dict[str, Any] | None:
+    """What is known of label sets beside the weights: their form, whether they may be empty, the offset of leaves."""
+    if found is None:
+        return None
+    sets = expect(found, dict, "the fitted value 'sets'")
+    if sets.keys() != {"form", "allow_empty", "leaf_offset"} or type(sets["form"]) is not str:
+        raise Malformed(f"label sets with {shorten(sets)}")
+    if sets["form"] not in forms or type(sets["allow_empty"]) is not bool:
+        raise Malformed(f"label sets with {shorten(sets)}")
+    return {**sets, "leaf_offset": number(sets["leaf_offset"], "leaf_offset")}
+
+
+def check_weights(arrays: Arrays, n_features: int, n_columns: int, by_feature: bool) -> AnyArray | StoredRows | Packed:
+    """U as a table or in rows, of full precision or packed, for so many features and columns."""
+    if n_columns == 0:
+        raise Malformed("no node of its hierarchy has a weight")
+    kinds = PRECISIONS if "scale" in arrays else _FULL
+    values: AnyArray | StoredRows
+    if "values" in arrays:
+        shape = (n_features + 1, n_columns)
+        values = array(arrays, "values", kinds, shape if by_feature else shape[::-1])
+    elif not by_feature:
+        raise Malformed("rows of weights that are not rows of features")
+    else:
+        values = check_rows(arrays, n_features, n_columns, kinds)
+    if "scale" not in arrays:
+        return values
+    scale = array(arrays, "scale", ["float32"], (n_features + 1,))
+    check_finite(scale, "the scales of packed weights", low=0.0)
+    return Packed(values, scale, by_feature)
+
+
+def check_rows(arrays: Arrays, n_features: int, n_columns: int, kinds: Sequence[str]) -> StoredRows:
+    """Weights in rows: each lies where there is something, by itself, and has columns that exist."""
+    start = array(arrays, ROWS + "start", ["int64"], (n_features,))
+    size = array(arrays, ROWS + "size", ["int32"], (n_features,))
+    value = array(arrays, ROWS + "value", kinds, (None,))
+    index = array(arrays, ROWS + "index", ["uint16", "uint32"], value.shape)
+    one_type = [str(value.dtype)]
+    full = array(arrays, ROWS + "full", one_type, (None, n_columns))
+    constant = array(arrays, ROWS + "constant", one_type, (n_columns,))
+    if n_features and int(size.min()) < -1:
+        raise Malformed("rows of weights of a length below -1")
+    wide = size < 0
+    check_apart(start[wide], np.ones(int(wide.sum()), np.int64), len(full), "full rows of weights")
+    check_apart(start[~wide], size[~wide], len(value), "rows of weights")
+    check_indices(index, "the columns of rows of weights", n_columns)
+    return StoredRows(start, size, index, value, full, constant)
+
+
+def check_curves(arrays: Arrays, n_nodes: int, n_columns: int, has_sets: bool) -> dict[str, FloatArray] | None:
+    """Curves of probabilities; files of before there were directions have slopes and intercepts in one array."""
+    kind = ["float64"]
+    if "curves" in arrays:
+        slope, intercept = array(arrays, "curves", kind, (2, n_nodes))
+        found = {"slope": slope, "intercept": intercept}
+        found |= {"directions": np.zeros((n_columns, 0)), "shares": np.zeros((0, n_nodes))}
+    elif any(name.startswith(CURVES) for name in arrays):
+        found = {name: array(arrays, CURVES + name, kind, (n_nodes,)) for name in ("slope", "intercept")}
+        found["shares"] = array(arrays, CURVES + "shares", kind, (None, n_nodes))
+        found["directions"] = array(arrays, CURVES + "directions", kind, (n_columns, len(found["shares"])))
+    else:
+        return None
+    if not has_sets:
+        raise Malformed("curves of probabilities, but no label sets")
+    for name, part in found.items():
+        check_finite(part, f"the {name} of curves of probabilities")
+    return found
+
+
+# -- vocabularies ------------------------------------------------------------------------------------------------------
+
+
+def check_words(arrays: Arrays, budget: Budget) -> tuple[AnyArray, AnyArray]:
+    """(letters in UTF-8, where every term ends) of a vocabulary."""
+    utf8, ends = arrays.get("utf8"), arrays.get("ends")
+    if utf8 is None or ends is None or utf8.dtype != np.uint8 or ends.dtype != np.int64:
+        raise Malformed("the arrays of a vocabulary are missing or of another type")
+    if utf8.ndim != 1 or ends.ndim != 1 or (int(ends[-1]) if len(ends) else 0) != len(utf8):
+        raise Malformed("the arrays of a vocabulary do not fit together")
+    # compared, and not subtracted, which could overflow
+    if len(ends) and (int(ends[0]) < 0 or (ends[1:] < ends[:-1]).any()):
+        raise Malformed("the terms of a vocabulary do not follow each other")
+    budget.take(4 * len(utf8) + _TERM * len(ends), "a vocabulary")
+    return utf8, ends
+
+
+# -- names -------------------------------------------------------------------------------------------------------------
+
+
+def check_names(found: Any, what: str, size: int) -> None:
+    """An array of texts, one a feature."""
+    fits = isinstance(found, np.ndarray) and found.shape == (size,)
+    if not fits or not all(type(name) is str for name in found.tolist()):
+        raise Malformed(f"{what} are not {size} texts: the names of features do not fit")
+
+
+def check_note(note: Mapping[str, Any], kinds: Mapping[str, str]) -> None:
+    """Entries of a note that somebody relies on; those of other names are the user's own.
+
+    Parameters
+    ----------
+    note : mapping
+    kinds : mapping of str to str
+        What an entry has to be: "text", "texts", "number", "numbers" or "flag", or several of these with " or ".
+    """
+    for key, value in note.items():
+        kind = kinds.get(key)
+        if kind is not None and not any(_IS[one](value) for one in kind.split(" or ")):
+            raise Malformed(f"the note says {key!r} is {shorten(value)}, which should be {kind}")
+
+
+def _texts(value: Any) -> bool:
+    return type(value) in (list, tuple) and all(type(item) is str for item in value)
+
+
+_IS: dict[str, Callable[[Any], bool]] = {
+    "text": lambda value: type(value) is str,
+    "texts": _texts,
+    "flag": lambda value: type(value) is bool,
+    "number": lambda value: type(value) is int and 0 <= value <= MOST_FEATURES,
+    "numbers": lambda value: (
+        isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.kind in "iu" and value.size <= MOST_FEATURES
+    ),
+}
+
+
+def check_step_names(names: Iterable[JSON]) -> list[str]:
+    """Names of the steps of a pipeline, by the rules of scikit-learn, which sees to them only in ``fit``."""
+    found = [expect(name, str, "the name of a step") for name in names]
+    if len(set(found)) < len(found) or any("__" in name or name in ("steps", "memory", "verbose") for name in found):
+        raise Malformed(f"the names of its steps cannot be those of a pipeline: {shorten(found)}")
+    return found
