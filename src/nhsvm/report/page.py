@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from nhsvm._atomic import write_file
 from nhsvm.errors import OptionError
-from nhsvm.persistence.files import write_file
 from nhsvm.report._charts import convergence, reliability
 from nhsvm.report._measures import MEASURES
 from nhsvm.report._record import Evaluation, plain, share
