@@ -42,11 +42,11 @@ _TRIES = 100  # for a neighbour that nobody takes for a leftover before it is lo
 
 
 @contextmanager
-def new_file(path: PathArg) -> Iterator[IO[bytes]]:
+def new_file(path: PathArg, mode: int | None = None) -> Iterator[IO[bytes]]:
     """A file to write bytes to, which takes the place of ``path`` when the context ends well.
 
     It is on disk by then. After an error or a crash the old file is still there, untouched. An existing file keeps its
-    permissions, and a link is followed.
+    permissions, unless others are given, and a link is followed.
 
     Raises
     ------
@@ -55,7 +55,8 @@ def new_file(path: PathArg) -> Iterator[IO[bytes]]:
         If ``path`` is there and no regular file.
     """
     target = Path(os.path.realpath(path))  # so that a link stays a link
-    mode = _mode_of(target)
+    old = _mode_of(target)
+    mode = old if mode is None else mode
     clean(target.parent)
     temporary: Path | None = None
     file: IO[bytes] | None = None
