@@ -147,7 +147,7 @@ def _places(module: str) -> Iterator[Path]:
     file = Path(os.path.realpath(module))
     if not file.is_file():  # in an archive, say: its changes could not be told
         return
-    of_package = f"nhsvm_{hashlib.sha256(str(file.parent).encode()).hexdigest()[:32]}"
+    of_package = f"nhsvm_{hashlib.sha256(os.fsencode(file.parent)).hexdigest()[:32]}"
     given = getattr(numba.config, "CACHE_DIR", "")
     if given:
         yield Path(given).absolute() / of_package

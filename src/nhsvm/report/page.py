@@ -51,7 +51,7 @@ def write_report(evaluation: Evaluation, path: str | os.PathLike[str], title: st
     >>> (folder / "report.html").read_text(encoding="utf-8").startswith("<!doctype html>")
     True
     """
-    write_file(path, [render(evaluation, title).encode("utf-8")])
+    write_file(path, [render(evaluation, title).encode("utf-8", "backslashreplace")])  # half a pair of surrogates, say
 
 
 def render(evaluation: Evaluation, title: str | None = None) -> str:
