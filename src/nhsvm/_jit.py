@@ -1,31 +1,60 @@
-"""The only importer of numba: how every kernel of the library is compiled.
+"""The only importer of numba: how every kernel of the library is compiled, and where machine code is kept.
 
 A kernel is a plain function of arrays and scalars. It is compiled when first called, kept on disk for later processes,
-and releases the interpreter lock, so that threads run it side by side. What kernels call is ``inlined`` and in the same
-file: numba does not notice that a helper in another file has changed.
+and releases the interpreter lock, so that threads run it side by side. What is kept holds as long as no file with
+kernels changes, so kernels may use functions of other files.
+
+numba would keep it beside the source or below the home of the user, fail while modules are imported where neither can
+be written to, and run whatever it finds there. Here nothing is looked at before a kernel is called, a place that cannot
+be written to may still be read from, as in an image that somebody else has made, and where nothing can be kept kernels
+are compiled in memory, with one :class:`~nhsvm.errors.CacheWarning`. Machine code is run only from files that no other
+user can write to.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import hashlib
+import inspect
+import os
+import pickle
+import stat
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
 from typing import Any
 
+import llvmlite
 import numba
 from llvmlite import ir
 from numba import types
+from numba.core import caching, compiler
+from numba.core.serialize import dumps
 from numba.extending import intrinsic
+from numba.misc.appdirs import AppDirs
+
+from nhsvm._atomic import new_file
+from nhsvm.errors import CacheWarning
 
 _OPTIONS: dict[str, Any] = {"nogil": True, "fastmath": True, "error_model": "numpy"}
+_AppDirs: Any = AppDirs  # what numba has no types of
+_CompileResult: Any = compiler.CompileResult
+_dumps: Any = dumps
+_index_key: Any = caching.FunctionCache._index_key
+_PACKAGE = Path(__file__).parent
+_DIGEST = hashlib.sha256().digest_size
 
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile ``function``; sums may be reordered once, at compile time, so results are the same in every call."""
-    compiled: Callable[..., Any] = numba.njit(cache=True, **_OPTIONS)(function)
-    return compiled
+    compiled: Any = numba.njit(**_OPTIONS)(function)
+    compiled._cache = _Kept(function)  # as njit(cache=True) does with its own
+    return compiled  # type: ignore[no-any-return]
 
 
 def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function for kernels of the same file, to become a part of them.
+    """A function for kernels, to become a part of them.
 
     Handing over many arrays takes longer than a short step; and a kernel that calls another kernel is not the same
     machine code, nor gives the same last bits, in the process that compiled both and in those that find them on disk.
@@ -34,6 +63,144 @@ def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
         function
     )
     return compiled
+
+
+# -- machine code on disk ---------------------------------------------------------------------------------------------
+
+
+class _Kept(caching.FunctionCache):
+    """Machine code of one kernel, a file for each types of its arguments.
+
+    A file begins with a hash of all that the code depends on, and one of what follows. So what is old, of another
+    processor, cut short, or just being written by another process is never taken for what is asked for. numba's own
+    index of such files can end with the code of one signature under the name of another, if two processes compile at
+    the same time.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._py_func = function
+        self._module = inspect.getfile(function)
+        self._name = f"{Path(self._module).stem}.{function.__qualname__}-{function.__code__.co_firstlineno}"
+        self._enabled = True
+
+    @property
+    def cache_path(self) -> str:
+        return str(next(_places(self._module), ""))
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Machine code for arguments of these types, or None."""
+        target_context.refresh()
+        name, wanted = self._file(sig, target_context.codegen())
+        for place in _places(self._module):
+            found = _content(place / name, wanted)
+            if found is not None:
+                return _CompileResult._rebuild(target_context, *pickle.loads(found))
+        return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Keep machine code, in the first place where it can be kept."""
+        if data.library.has_dynamic_globals:  # addresses, which are others in the next process
+            return
+        name, digest = self._file(sig, data.codegen)
+        content = _dumps(data._reduce())
+        problem = f"{self._module} is not a file"
+        for place in _places(self._module):
+            try:
+                place.mkdir(mode=0o755, parents=True, exist_ok=True)
+                if not _is_trusted(place):
+                    problem = f"other users can write to {place}"
+                    continue
+                with new_file(place / name, mode=0o644) as file:
+                    file.write(digest + hashlib.sha256(content).digest() + content)
+            except OSError as error:
+                problem = f"{place}: {error.strerror or error}"
+            else:
+                return
+        _say_once(problem)
+
+    def flush(self) -> None:
+        """Nothing: what is old is never taken for what is asked for."""
+
+    def _file(self, sig: Any, codegen: Any) -> tuple[str, bytes]:
+        """Name of the file for arguments of some types, and the hash of all that its content depends on."""
+        key = repr(_index_key(self, sig, codegen))  # types, processor, byte code
+        short = hashlib.sha256(key.encode()).hexdigest()[:16]
+        python = f"py{sys.version_info.major}{sys.version_info.minor}{getattr(sys, 'abiflags', '')}"
+        versions = f"{numba.__version__} {llvmlite.__version__} {sys.version}"
+        digest = hashlib.sha256("\0".join((self._name, key, versions, _sources())).encode()).digest()
+        return f"{self._name}.{python}.{short}.nbc".replace("<", "").replace(">", ""), digest
+
+
+@cache
+def _sources() -> str:
+    """A hash of all files of the package that have kernels; some milliseconds, when a kernel is first called."""
+    found = hashlib.sha256()
+    for path in sorted(_PACKAGE.rglob("*.py")):
+        source = path.read_bytes()
+        if b"nhsvm._jit" in source or path == Path(__file__):
+            found.update(hashlib.sha256(source).digest())
+    return found.hexdigest()
+
+
+def _places(module: str) -> Iterator[Path]:
+    """Folders that may have machine code of a module, the best first."""
+    file = Path(os.path.realpath(module))
+    if not file.is_file():  # in an archive, say: its changes could not be told
+        return
+    of_package = f"nhsvm_{hashlib.sha256(os.fsencode(file.parent)).hexdigest()[:32]}"
+    given = getattr(numba.config, "CACHE_DIR", "")
+    if given:
+        yield Path(given).absolute() / of_package
+        return
+    yield file.parent / "__pycache__"
+    home = Path(_AppDirs(appname="numba", appauthor=False).user_cache_dir)
+    if home.is_absolute():  # else it begins with ~, of a user without a home
+        yield home / of_package
+
+
+def _content(path: Path, wanted: bytes) -> bytes | None:
+    """What a file has behind its hashes; None if they are not these, or others can write to it."""
+    try:
+        if not _is_trusted(path.parent):
+            return None
+        with path.open("rb") as file:
+            if not _is_trusted(path, os.fstat(file.fileno())):
+                return None
+            raw = file.read()
+    except OSError:  # not there, as a rule
+        return None
+    digest, checksum, content = raw[:_DIGEST], raw[_DIGEST : 2 * _DIGEST], raw[2 * _DIGEST :]
+    return content if digest == wanted and checksum == hashlib.sha256(content).digest() else None
+
+
+def _is_trusted(path: Path, status: os.stat_result | None = None) -> bool:
+    """Whether only this user, the owner of the package and the administrator can write to a file or a folder.
+
+    Of folders of the package: nobody can who could not change its sources as well.
+    """
+    if sys.platform == "win32":  # the home of a user is their own there
+        return True
+    status = os.stat(path) if status is None else status
+    package = os.stat(_PACKAGE)
+    open_to = stat.S_IMODE(status.st_mode) & 0o022
+    if stat.S_ISDIR(status.st_mode) and path.name == "__pycache__":
+        open_to &= ~stat.S_IMODE(os.stat(path.parent).st_mode)
+    return status.st_uid in (0, os.geteuid(), package.st_uid) and not open_to
+
+
+def _say_once(problem: str) -> None:
+    """The warning that nothing is kept; once in a process."""
+    if not _said:
+        _said.append(problem)
+        warnings.warn(
+            f"compiled code cannot be kept on disk ({problem}), so that every process compiles it anew; set "
+            "NUMBA_CACHE_DIR to a folder that you can write to, and others cannot",
+            CacheWarning,
+            stacklevel=2,
+        )
+
+
+_said: list[str] = []
 
 
 @intrinsic

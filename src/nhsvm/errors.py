@@ -114,6 +114,10 @@ class MemoryWarning(UserWarning):
     """A fit that begins may need more memory than it is allowed, as far as an estimate tells."""
 
 
+class CacheWarning(UserWarning):
+    """Compiled code cannot be kept for later processes; the message says why, and what to set."""
+
+
 class NotSolvedError(NHSVMError):
     """A numerical method ended without the accuracy it promises."""
 

@@ -296,11 +296,15 @@ def test_rows_that_parquet_cannot_hold(models, folder):
 
 
 def test_a_reader_that_goes_away(models, folder):
-    command = f"{sys.executable} -m nhsvm predict {models / 'text'} docs.jsonl --chunk 20 | head -1"
+    command = (
+        f"{sys.executable} -m nhsvm predict {models / 'text'} docs.jsonl --chunk 20 | head -1; echo ${{PIPESTATUS[0]}}"
+    )
     with (folder / "docs.jsonl").open("a") as file:
         file.write('{"text": "purrs"}\n' * 5_000)
-    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
-    assert done.stdout == "label\n"
+    done = subprocess.run(
+        ["bash", "-c", f"{command}; echo ${{PIPESTATUS[0]}}"], capture_output=True, text=True, check=False
+    )
+    assert done.stdout == "label\n141\n"  # as of a program that SIGPIPE ends
     assert done.stderr == ""
 
 

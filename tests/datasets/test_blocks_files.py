@@ -31,7 +31,7 @@ from nhsvm.datasets import (
     read_svmlight,
     write_blocks,
 )
-from nhsvm.datasets._blocks_folder import NewFolder
+from nhsvm.datasets._blocks_folder import new_folder
 from nhsvm.datasets._blocks_format import _checksum, read_header
 from nhsvm.errors import FileFormatError, OptionError
 
@@ -190,7 +190,7 @@ def test_places_that_cannot_be_written(tmp_path, monkeypatch):
 
 
 def test_two_at_a_time(tmp_path):
-    with NewFolder(tmp_path / "a.blocks"), pytest.raises(OptionError, match="another process is writing"):
+    with new_folder(tmp_path / "a.blocks"), pytest.raises(OptionError, match="another process is writing"):
         write_blocks(EMPTY, tmp_path / "a.blocks")
     write_blocks(EMPTY, tmp_path / "a.blocks")
 

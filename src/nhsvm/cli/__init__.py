@@ -9,14 +9,15 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 from inspect import cleandoc
-from typing import Any, NoReturn
+from typing import Any
 
 import typer
 
 from nhsvm import __version__
 from nhsvm.cli._help import Command, Group
-from nhsvm.cli._interrupt import interrupts_heard
+from nhsvm.cli._interrupt import INTERRUPTED, Heard, interrupts_heard
 from nhsvm.cli._output import as_typed
+from nhsvm.cli._streams import OutputError, plain_warnings, standard_streams
 from nhsvm.errors import NHSVMError
 
 COMMANDS = ("train", "tune", "predict", "evaluate", "inspect", "shrink", "convert", "reproduce", "demo")
@@ -61,27 +62,40 @@ def _options(
 _UsageError: Any = typer.BadParameter.__base__  # an option that there is not, an argument that is missing, ...
 
 
+_PIPE_CLOSED = 141  # as of a program that SIGPIPE ends; Python has no such signal
+
+
 def main() -> None:
     """Run a command; bad input ends it with one line on standard error and exit code 2."""
+    with standard_streams(), plain_warnings():
+        sys.exit(_code())
+
+
+def _code() -> int:
+    """Run a command; its exit code."""
+    heard = Heard()
     try:
-        with interrupts_heard():
+        with interrupts_heard() as heard:
             code = app(prog_name="nhsvm", standalone_mode=False)
-        sys.exit(code)
+            sys.stdout.flush()
+        return heard.code if code == INTERRUPTED else code or 0
+    except OutputError as lost:
+        return _PIPE_CLOSED if lost.is_pipe else _failed(str(lost), 1)
     except _UsageError as error:
         if type(error).__name__ == "NoArgsIsHelpError":  # the help has been shown
-            sys.exit(2)
+            return 2
         command = "nhsvm" if error.ctx is None else error.ctx.command_path
-        _fail(f"{error.format_message().rstrip('.')} (see {command} --help)")
+        return _failed(f"{error.format_message().rstrip('.')} (see {command} --help)")
     except (typer.Abort, KeyboardInterrupt):  # also the end of input where something was asked for
-        sys.exit(130)
-    except OSError as error:  # without a name: files are named by whoever writes them
-        _fail(f"{error.filename or 'standard output'}: {error.strerror or error}")
+        return heard.code
+    except OSError as error:  # with the name of a file, or of no file; those of standard output are above
+        return _failed(f"{error.filename or 'the system'}: {error.strerror or error}")
     except MemoryError as error:
-        _fail(f"not enough memory: {error}")
+        return _failed(f"not enough memory: {str(error) or 'the system, or a limit that was set, gives no more of it'}")
     except NHSVMError as error:
-        _fail(str(error))
+        return _failed(str(error))
 
 
-def _fail(problem: str) -> NoReturn:
+def _failed(problem: str, code: int = 2) -> int:
     typer.echo(f"nhsvm: {' '.join(as_typed(problem).split())}", err=True)
-    sys.exit(2)
+    return code

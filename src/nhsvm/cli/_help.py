@@ -6,6 +6,8 @@ from typing import Any
 
 from typer.core import TyperCommand, TyperGroup
 
+from nhsvm.cli._streams import OutputError
+
 
 class _Plain:
     def get_params(self, ctx: Any) -> list[Any]:
@@ -23,3 +25,10 @@ class Command(_Plain, TyperCommand):
 
 class Group(_Plain, TyperGroup):
     """A command with commands of its own."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run it; where a pipe that ``-o`` names has ended, it is as if standard output had, not as typer sees it."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError as error:
+            raise OutputError.of(error) from error

@@ -6,7 +6,6 @@ import json
 import math
 import os
 import re
-import secrets
 import shutil
 import stat
 import sys
@@ -18,6 +17,7 @@ from typing import IO, Annotated, Any
 
 import typer
 
+from nhsvm._atomic import new_file
 from nhsvm.errors import OptionError
 
 JsonFlag = Annotated[
@@ -150,17 +150,8 @@ def output_file(path: str | Path) -> Iterator[IO[bytes]]:
             with target.open("wb") as stream:
                 yield stream
             return
-        temporary = target.with_name(f".nhsvm-{secrets.token_hex(8)}.tmp")
-        try:
-            with temporary.open("xb") as stream:
-                yield stream
-                stream.flush()
-                os.fsync(stream.fileno())
-            if target.exists():
-                os.chmod(temporary, stat.S_IMODE(os.stat(target).st_mode))
-            os.replace(temporary, target)
-        finally:
-            temporary.unlink(missing_ok=True)
+        with new_file(path) as stream:
+            yield stream
 
 
 @contextmanager

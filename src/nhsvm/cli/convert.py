@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -186,12 +185,13 @@ class _Job:
 
     def _transformed(self) -> Any:
         """Blocks of the file as it is, in a hidden folder, and of these the ones that are asked for."""
+        from nhsvm._atomic import scratch_folder
         from nhsvm.datasets import iter_blocks, open_blocks, write_blocks
 
-        raw = self._output.with_name(f".{self._output.stem}.raw{_ENDING}")
-        try:
+        with scratch_folder(self._output) as scratch:
+            raw = scratch / f"raw{_ENDING}"
             self._passes = 3
-            done = self._converted(raw, True, each=self._kept if conditions(self._samples) else None)
+            done = self._converted(raw, False, each=self._kept if conditions(self._samples) else None)
             self.skipped = done.skipped
             whole = open_blocks(raw, verify=False)
 
@@ -208,8 +208,6 @@ class _Job:
                 (replace(whole, X=transformed(steps, X), y=y) for X, y in parts("making features")),
                 self._output, force=self._force, note=self._note, steps=lambda file: write_steps(steps, file),
             )  # fmt: skip
-        finally:
-            shutil.rmtree(raw, ignore_errors=True)
 
 
 def _checked_format(data: str, samples: SampleOptions, output: Path) -> FileFormat:

@@ -27,7 +27,7 @@ from nhsvm.cli._models import (
 from nhsvm.cli._options import option
 from nhsvm.cli._output import JsonFlag, check_distinct, check_writable, note, print_json
 from nhsvm.cli._progress import Busy
-from nhsvm.cli._writers import OutputFormat, output_format, table_writer
+from nhsvm.cli._writers import OutputFormat, check_safe, output_format, table_writer
 from nhsvm.errors import DataError, OptionError
 
 if TYPE_CHECKING:
@@ -40,6 +40,9 @@ class AnswerOptions:
 
     output: Annotated[str, typer.Option("--output", "-o", help="File to write; - is standard output.")] = "-"
     to: Annotated[OutputFormat | None, option("--to", help="Format of it.", default="by the ending; csv")] = None
+    csv_safe: Annotated[
+        bool, option("--csv-safe", help="In CSV, an apostrophe before cells that a spreadsheet would run as formulas.")
+    ] = False
     top_k: Annotated[int | None, option(min=1, help="The best so many labels instead of the best.")] = None
     scores: Annotated[bool, option("--scores", help="Also the scores of labels.")] = False
     probabilities: Annotated[bool, option("--probabilities", help="Also the probabilities of labels.")] = False
@@ -84,7 +87,7 @@ def predict(
         raise OptionError("--json takes standard output, so give a file: -o labels.csv")
     check_writable(options.output)
     check_distinct(options.output, model, data, config)
-    output_format(options.output, options.to)
+    check_safe(options.csv_safe, output_format(options.output, options.to))
     loaded = load_model(model, trust, jobs)
     questions = Questions(
         options.top_k, options.scores, options.probabilities, options.paths, options.partial, options.beam
@@ -95,7 +98,8 @@ def predict(
     joined_by = loaded.note.get("label_separator", ";")
     start, n_samples = perf_counter(), 0
     busy = Busy(f"reading {data}", quiet=quiet or options.output == "-")  # rows on a terminal are progress enough
-    with busy, table_writer(options.output, options.to, joined_by=joined_by, width=width) as writer:
+    table = table_writer(options.output, options.to, joined_by=joined_by, width=width, safe=options.csv_safe)
+    with busy, table as writer:
         for part in source:
             n_samples += part.n_samples
             writer.write(_beside(part, answers.columns(inputs_of(loaded, part)), options))

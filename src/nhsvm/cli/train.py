@@ -16,6 +16,7 @@ from nhsvm.cli._config import ConfigFile
 from nhsvm.cli._estimators import ModelOptions, described, make_estimator
 from nhsvm.cli._features import FeatureOptions, fitted, make_steps, summary
 from nhsvm.cli._inputs import DataFile, FileFormat, LabelOptions, SampleOptions, format_of, read_data, takes
+from nhsvm.cli._interrupt import INTERRUPTED
 from nhsvm.cli._models import PrecisionOption, note_of
 from nhsvm.cli._output import JsonFlag, as_typed, check_distinct, check_model_path, note, print_json, writing
 from nhsvm.cli._progress import Busy, FitProgress
@@ -70,7 +71,7 @@ def train(
         show(result)
     if interrupted:
         note(f"interrupted: {output} has the model as it was then, with the gap shown")
-        raise typer.Exit(130)
+        raise typer.Exit(INTERRUPTED)
 
 
 def fit(

@@ -15,6 +15,7 @@ from nhsvm.cli._config import ConfigFile
 from nhsvm.cli._estimators import ModelOptions, make_estimator
 from nhsvm.cli._features import FeatureOptions, make_steps
 from nhsvm.cli._inputs import DataFile, FileFormat, LabelOptions, SampleOptions, format_of, read_data, takes
+from nhsvm.cli._interrupt import INTERRUPTED
 from nhsvm.cli._models import note_of
 from nhsvm.cli._output import (
     JsonFlag,
@@ -31,6 +32,7 @@ from nhsvm.cli._output import (
 )
 from nhsvm.cli._progress import Busy, bar, fitting
 from nhsvm.cli._tune_options import FixedOptions, TriedOptions, grid_of, seconds_of
+from nhsvm.cli._writers import encoded, harmless
 from nhsvm.errors import DataError, OptionError
 from nhsvm.sizes import readable_bytes
 
@@ -74,6 +76,10 @@ def tune(
     table: Annotated[
         Path | None, typer.Option(metavar="FILE", show_default=False, help="Also write all fits: .csv or .json.")
     ] = None,
+    csv_safe: Annotated[
+        bool,
+        typer.Option("--csv-safe", help="In CSV, an apostrophe before cells that a spreadsheet would run as formulas."),
+    ] = False,
     plot: Annotated[
         Path | None, typer.Option(metavar="FILE", show_default=False, help="Also draw them: .png, .svg or .pdf.")
     ] = None,
@@ -95,6 +101,8 @@ def tune(
         "search_tol": search_tol,
     }
     options |= grid_of(tried, fixed.model) | {"scoring": metric or None, "test_size": test_size}
+    if csv_safe and (table is None or table.suffix.lower() != ".csv"):
+        raise OptionError("--csv-safe is for --table with a name that ends in .csv")
     _check_files(output, table, plot, (data, validation, labels.hierarchy, config))
     fixed_options = ModelOptions(**vars(fixed))
     make_estimator(fixed_options, None)
@@ -109,7 +117,7 @@ def tune(
         options["validation"] = _inputs(held_out)
     model = _estimator(fixed_options, features, dataset)
     found = _search(model, dataset, options | {"random_state": fixed.seed}, quiet=quiet)
-    _write(found, note_of(data, samples, labels, dataset), output, table, plot)
+    _write(found, note_of(data, samples, labels, dataset), output, table, plot, safe=csv_safe)
     if json:
         print_json(_result(found, output))
     else:
@@ -118,7 +126,7 @@ def tune(
         typer.echo(f"model: {output}, {readable_bytes(output.stat().st_size)}")
     if found.interrupted:
         note(f"interrupted: {output} has the best model of those that had been tried")
-        raise typer.Exit(130)
+        raise typer.Exit(INTERRUPTED)
 
 
 def _check_files(output: Path, table: Path | None, plot: Path | None, inputs: Sequence[str | Path | None]) -> None:
@@ -162,7 +170,7 @@ def _search(model: Any, dataset: Dataset, options: dict[str, Any], *, quiet: boo
             found = tune(model, X, y, refit=False, progress=progress, **options)
     except KeyboardInterrupt:
         note("interrupted before a fit had come to its end: nothing is written")
-        raise typer.Exit(130) from None
+        raise typer.Exit(INTERRUPTED) from None
     if found.interrupted:
         note("interrupted: now learning from all samples with the best so far (Ctrl-C again ends that too)")
     with warnings.catch_warnings(record=True) as caught, Busy("learning from all samples with the best", quiet=quiet):
@@ -173,14 +181,16 @@ def _search(model: Any, dataset: Dataset, options: dict[str, Any], *, quiet: boo
     return found
 
 
-def _write(found: Tuning, about: dict[str, Any], output: Path, table: Path | None, plot: Path | None) -> None:
+def _write(
+    found: Tuning, about: dict[str, Any], output: Path, table: Path | None, plot: Path | None, *, safe: bool
+) -> None:
     """All files, each of them whole or not at all."""
     from nhsvm.persistence import save
 
     if table is not None:
-        text = _csv(found) if table.suffix.lower() == ".csv" else _json(found)
+        text = _csv(found, safe=safe) if table.suffix.lower() == ".csv" else _json(found)
         with output_file(table) as stream:
-            stream.write(text.encode())
+            stream.write(encoded(text))
     if plot is not None:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
@@ -194,14 +204,15 @@ def _write(found: Tuning, about: dict[str, Any], output: Path, table: Path | Non
         save(found.model, output, note=about)
 
 
-def _csv(found: Tuning) -> str:
+def _csv(found: Tuning, *, safe: bool) -> str:
     import csv
     import io
 
     rows, text = found.rows(), io.StringIO(newline="")
     writer = csv.DictWriter(text, rows[0], lineterminator="\n")
     writer.writeheader()
-    writer.writerows(rows)
+    made = harmless if safe else (lambda value: value)
+    writer.writerows({name: made(value) for name, value in row.items()} for row in rows)
     return text.getvalue()
 
 

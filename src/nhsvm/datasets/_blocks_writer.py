@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from nhsvm.datasets._blocks_folder import NewFolder, writing
+from nhsvm.datasets._blocks_folder import new_folder, writing
 from nhsvm.datasets._blocks_format import HEADER, NAMES, STEPS, Header, Stored, file_name, packed, type_of
 from nhsvm.datasets._blocks_labels import LabelTable, hierarchy_parts
 from nhsvm.errors import DataError, OptionError
@@ -84,14 +84,15 @@ class Writer:
     def __init__(self, path: Path, dtype: Any, *, force: bool = False, expected_rows: int | None = None) -> None:
         self.path, self._dtype = path, np.dtype(dtype).name
         self._expected = expected_rows
-        self._new = NewFolder(path, force=force)
+        self._new = new_folder(path, force=force)
         self._files: dict[str, _File] = {}
         self._labels = LabelTable()
         self.n_rows, self.nnz, self._n_labels = 0, 0, 0
         self._width: int | None = None  # of dense samples
 
     def __enter__(self) -> Writer:
-        self._new.__enter__()
+        with writing(self.path):
+            self._new.__enter__()
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -205,7 +206,7 @@ class Writer:
                 hierarchy is not None, self._n_labels, dict(note or {}), files,
             )  # fmt: skip
             self._write(HEADER, packed(header))  # the last: without it, nothing is taken for data
-        self._new.complete()
+            self._new.complete()
         return header
 
     def _kept(self, labels: str) -> list[_File]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from nhsvm.datasets._blocks_folder import unfinished
+from nhsvm._atomic import was_begun
 from nhsvm.datasets._blocks_format import STEPS, Header, read_header
 from nhsvm.datasets._blocks_labels import labels_of
 from nhsvm.datasets._blocks_reader import Reader, check_sum, csr
@@ -85,7 +85,7 @@ def open_blocks(
 
 def _header_of(folder: Path) -> Header:
     if not folder.exists():
-        begun = "; it was begun and not finished: convert the data again" if unfinished(folder) else ""
+        begun = "; it was begun and not finished: convert the data again" if was_begun(folder) else ""
         raise FileFormatError(folder, None, f"cannot be read: No such file or directory{begun}")
     return read_header(folder)
 

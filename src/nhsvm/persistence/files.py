@@ -5,17 +5,15 @@ from __future__ import annotations
 import itertools
 import mmap
 import os
-import secrets
 import stat
 import zlib
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from nhsvm._atomic import write_file
 from nhsvm.errors import NHSVMError, OptionError
 from nhsvm.persistence._layout import CODES, MAX_HEADER, Entry, offsets, pack, storage_order, unpack
 from nhsvm.persistence._malformed import JSON, Malformed, reading
@@ -33,7 +31,7 @@ _FOREIGN |= {b"\x80\x04": "a pickle", b"\x80\x05": "a pickle", b"\x1f\x8b": "a g
 def write_model(path: PathArg, header: Mapping[str, JSON], arrays: Mapping[str, npt.NDArray[Any]]) -> None:
     """Write a model file, all of it or nothing.
 
-    After an error or a crash the old file is still there, untouched: see :func:`write_file`.
+    After an error or a crash the old file is still there, untouched: see :func:`nhsvm._atomic.new_file`.
 
     Parameters
     ----------
@@ -59,33 +57,6 @@ def write_model(path: PathArg, header: Mapping[str, JSON], arrays: Mapping[str, 
     entries = sorted((_describe(name, array) for name, array in arrays.items()), key=storage_order)
     head = pack(header, entries)
     write_file(path, itertools.chain([head], (_stored(arrays[entry.name])[0].data for entry in entries)))
-
-
-def write_file(path: PathArg, content: Iterable[bytes | memoryview]) -> None:
-    """Write a file, all of it or nothing.
-
-    The content goes to a temporary file in the same folder, which takes the place of ``path`` when it is complete and
-    on disk. After an error or a crash the old file is still there, untouched. An existing file keeps its permissions,
-    and a link is followed.
-    """
-    target = Path(os.path.realpath(path))  # so that a link stays a link
-    mode = _mode_of(target)
-    temporary = target.with_name(f".nhsvm-{secrets.token_hex(8)}.tmp")
-    # os.open rather than tempfile, for the permissions that any new file gets
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
-    try:
-        with open(descriptor, "wb") as file:
-            for part in content:
-                file.write(part)
-            file.flush()
-            os.fsync(file.fileno())
-        if mode is not None:
-            os.chmod(temporary, mode)
-        os.replace(temporary, target)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    _sync_folder(target.parent)
 
 
 def read_model(
@@ -186,29 +157,6 @@ def _verify(entries: Iterable[Entry], arrays: Mapping[str, AnyArray]) -> None:
             )
         if entry.code == "BOOL" and stored.size and stored.view(np.uint8).max() > 1:  # numpy takes it on trust
             raise Malformed(f"the array {entry.name!r} of bools has other values than 0 and 1")
-
-
-def _mode_of(target: Path) -> int | None:
-    """Permissions of the file that will be replaced, if there is one."""
-    try:
-        mode = os.stat(target).st_mode
-    except FileNotFoundError:
-        return None
-    if stat.S_ISDIR(mode):
-        raise IsADirectoryError(f"{target} is a folder: give the name of a file in it")
-    if not stat.S_ISREG(mode):  # replacing /dev/null would do harm
-        raise OptionError(f"{target} is not a regular file: choose another name")
-    return stat.S_IMODE(mode)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Have the new name on disk as well. The file is complete by now, so where this cannot be done nothing is lost."""
-    with suppress(OSError):  # not on Windows, nor on some network drives
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 def _no_model(start: bytes, size: int) -> str:

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from nhsvm._atomic import write_file
 from nhsvm.errors import OptionError
-from nhsvm.persistence.files import write_file
 from nhsvm.report._charts import convergence, reliability
 from nhsvm.report._measures import MEASURES
 from nhsvm.report._record import Evaluation, plain, share
@@ -51,7 +51,7 @@ def write_report(evaluation: Evaluation, path: str | os.PathLike[str], title: st
     >>> (folder / "report.html").read_text(encoding="utf-8").startswith("<!doctype html>")
     True
     """
-    write_file(path, [render(evaluation, title).encode("utf-8")])
+    write_file(path, [render(evaluation, title).encode("utf-8", "backslashreplace")])  # half a pair of surrogates, say
 
 
 def render(evaluation: Evaluation, title: str | None = None) -> str:

@@ -11,8 +11,8 @@ from platform import python_version
 from typing import Any, TypeVar
 
 from nhsvm import __version__
+from nhsvm._atomic import write_file
 from nhsvm.errors import DataError, OptionError
-from nhsvm.persistence.files import write_file
 
 GREEK_FONT = "DejaVu Sans"  # comes with matplotlib, so that pictures do not depend on what is installed
 Results = TypeVar("Results")

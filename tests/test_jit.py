@@ -1,0 +1,256 @@
+"""Where compiled code is kept, what is run of what is found there, and what happens where nothing can be kept."""
+
+import errno
+import hashlib
+import os
+import pickle
+import stat
+import warnings
+from contextlib import contextmanager
+from pathlib import Path
+
+import numba
+import numpy as np
+import pytest
+
+from nhsvm import _jit
+from nhsvm.errors import CacheWarning
+
+posix = pytest.mark.skipif(os.name != "posix", reason="permissions")
+
+
+def plus_one(x):
+    return x + 1
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    """Where code is kept; a process that has not said yet that it cannot be."""
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "made"))
+    monkeypatch.setattr(_jit, "_said", [])
+    return tmp_path / "made"
+
+
+def ran(x=1.5):
+    """Whether a kernel, as a new process has it, was found on disk."""
+    made = _jit.kernel(plus_one)
+    assert made(x) == x + 1
+    hits, misses = sum(made.stats.cache_hits.values()), sum(made.stats.cache_misses.values())
+    assert hits + misses == 1
+    return bool(hits)
+
+
+def kept(place):
+    """The file of the only kernel."""
+    [folder] = place.iterdir()
+    [file] = folder.iterdir()
+    return file
+
+
+def test_code_is_found_again(place):
+    assert not ran()
+    assert ran()
+    assert kept(place).name.startswith("test_jit.plus_one-")
+    assert _jit.kernel(plus_one).stats.cache_path == str(kept(place).parent)
+
+
+def test_other_types_of_arguments_are_other_files(place):
+    assert not ran(1.5)
+    assert not ran(2)
+    assert not ran(np.float32(2))
+    assert ran(1.5)
+    assert ran(2)
+    assert len(list(next(place.iterdir()).iterdir())) == 3
+
+
+def test_code_of_changed_sources_is_replaced(place, monkeypatch):
+    assert not ran()
+    with monkeypatch.context() as patch:
+        patch.setattr(_jit, "_sources", lambda: "changed in any file with kernels")
+        assert not ran()
+        assert ran()
+        assert kept(place)  # still one file
+    assert not ran()
+
+
+def test_the_stamp_is_of_all_files_with_kernels(tmp_path, monkeypatch):
+    monkeypatch.setattr(_jit, "_PACKAGE", tmp_path)
+    found = []
+    (tmp_path / "part").mkdir()
+    for text in ("from nhsvm._jit import inlined\n", "from nhsvm._jit import inlined  # changed\n"):
+        (tmp_path / "part" / "helper.py").write_text(text)
+        found.append(_jit._sources.__wrapped__())
+    (tmp_path / "other.py").write_text("no kernels")
+    assert len({*found, _jit._sources.__wrapped__()}) == 2
+
+
+DAMAGES = {
+    "cut short": lambda raw: raw[:-1],
+    "only the beginning": lambda raw: raw[:40],
+    "empty": lambda raw: b"",
+    "longer": lambda raw: raw + b"x",
+    "another bit": lambda raw: raw[:-1] + bytes([raw[-1] ^ 1]),
+    "zeros": lambda raw: bytes(len(raw)),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
+def test_damaged_code_is_compiled_anew(place, damage):
+    """As after a power cut; with numba's own cache it is an error of pickle in every later process."""
+    assert not ran()
+    file = kept(place)
+    file.write_bytes(damage(file.read_bytes()))
+    assert not ran()
+    assert ran()
+
+
+# --- whom to trust -----------------------------------------------------------
+
+
+class Evil:
+    ran = False
+
+    def __reduce__(self):
+        return exec, ("import test_jit_evil",)
+
+
+def poisoned(file):
+    """What somebody who knows the format would put there."""
+    content = pickle.dumps((Evil(),))
+    file.write_bytes(file.read_bytes()[:32] + hashlib.sha256(content).digest() + content)
+
+
+def test_what_a_file_could_do(place):
+    """So that the tests below would notice if it were run."""
+    assert not ran()
+    poisoned(kept(place))
+    with pytest.raises(ModuleNotFoundError, match="test_jit_evil"):
+        ran()
+
+
+@posix
+@pytest.mark.parametrize("mode", [0o666, 0o664, 0o646])
+def test_files_that_others_can_write_to_are_not_run(place, mode):
+    assert not ran()
+    assert stat.S_IMODE(kept(place).stat().st_mode) == 0o644
+    poisoned(kept(place))
+    kept(place).chmod(mode)
+    assert not ran()
+    assert ran()
+    assert stat.S_IMODE(kept(place).stat().st_mode) == 0o644
+
+
+@posix
+@pytest.mark.parametrize("mode", [0o777, 0o1777, 0o775])
+def test_folders_that_others_can_write_to_are_not_used(place, mode):
+    assert not ran()
+    assert stat.S_IMODE(kept(place).parent.stat().st_mode) & 0o022 == 0
+    poisoned(kept(place))
+    kept(place).parent.chmod(mode)
+    with pytest.warns(CacheWarning, match=r"other users can write to .*made.*NUMBA_CACHE_DIR"):
+        assert not ran()
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can give files away")
+@pytest.mark.parametrize("what", ["file", "folder"])
+def test_what_belongs_to_somebody_else_is_not_run(place, what):
+    assert not ran()
+    poisoned(kept(place))
+    os.chown(kept(place) if what == "file" else kept(place).parent, 12345, -1)
+    with nobody_minds():
+        assert not ran()
+
+
+@contextmanager
+def nobody_minds():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CacheWarning)
+        yield
+
+
+@posix
+def test_a_folder_of_the_package_is_as_open_as_its_sources(tmp_path):
+    (made := tmp_path / "__pycache__").mkdir()
+    for sources, folder, trusted in ((0o755, 0o755, True), (0o775, 0o775, True), (0o755, 0o775, False),
+                                     (0o775, 0o777, False), (0o777, 0o775, True)):  # fmt: skip
+        tmp_path.chmod(sources)
+        made.chmod(folder)
+        assert _jit._is_trusted(made) is trusted
+    tmp_path.chmod(0o700)
+
+
+# --- where nothing can be kept -----------------------------------------------
+
+
+def test_a_full_disk_is_said_once(place, monkeypatch):
+    @contextmanager
+    def full(path, mode):
+        raise OSError(errno.ENOSPC, "No space left on device")
+        yield
+
+    monkeypatch.setattr(_jit, "new_file", full)
+    with pytest.warns(CacheWarning) as said:
+        found = [ran(x) for x in (1.5, 2, np.float32(2))]
+    assert found == [False] * 3
+    assert len(said) == 1
+    assert "No space left on device" in str(said[0].message)
+    assert "NUMBA_CACHE_DIR" in str(said[0].message)
+
+
+def test_a_place_that_is_no_folder(place):
+    place.write_text("a file")
+    with pytest.warns(CacheWarning, match=r"made.*: (Not a directory|File exists)"):
+        assert not ran()
+
+
+def test_the_kernel_that_was_compiled_is_used_after_the_warning(place, monkeypatch):
+    """As in a program that makes errors of warnings."""
+    place.write_text("a file")
+    made = _jit.kernel(plus_one)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(CacheWarning):
+            made(1.5)
+        assert made(1.5) == 2.5
+        assert made(1) == 2
+
+
+def test_sources_that_are_no_files(place, monkeypatch):
+    """In an archive nobody could tell whether they have changed."""
+    monkeypatch.setattr(_jit.inspect, "getfile", lambda function: "/absent.zip/nhsvm/solvers/x.py")
+    with pytest.warns(CacheWarning, match="is not a file"):
+        assert not ran()
+    assert not place.exists()
+
+
+def test_a_user_without_a_home(monkeypatch):
+    monkeypatch.setattr(numba.config, "CACHE_DIR", "")
+    monkeypatch.setenv("HOME", "~")  # what expanduser gives where there is none
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    assert [place.name for place in _jit._places(__file__)] == ["__pycache__"]
+    monkeypatch.setenv("HOME", "/home/me")
+    assert len(list(_jit._places(__file__))) == 2
+
+
+def test_code_that_somebody_has_made_in_a_folder_that_is_only_read(tmp_path, monkeypatch):
+    """A read-only installation whose kernels were compiled when it was made."""
+    monkeypatch.setattr(numba.config, "CACHE_DIR", "")
+    monkeypatch.setattr(_jit, "_said", [])
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home"))
+    source = tmp_path / "sources" / "made.py"
+    source.parent.mkdir()
+    source.write_text("")
+    monkeypatch.setattr(_jit.inspect, "getfile", lambda function: str(source))
+    assert not ran(1.5)
+    new_file = _jit.new_file
+
+    def read_only(path, mode):
+        if Path(path).is_relative_to(source.parent):
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return new_file(path, mode)
+
+    monkeypatch.setattr(_jit, "new_file", read_only)
+    assert ran(1.5)
+    assert not ran(2)  # and what is missing goes to the home of the user
+    assert ran(2)
+    assert len(list((tmp_path / "home").rglob("*.nbc"))) == 1
