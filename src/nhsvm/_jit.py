@@ -123,7 +123,8 @@ class _Kept(caching.FunctionCache):
 
     def _file(self, sig: Any, codegen: Any) -> tuple[str, bytes]:
         """Name of the file for arguments of some types, and the hash of all that its content depends on."""
-        key = repr(_index_key(self, sig, codegen))  # types, processor, byte code
+        # types, processor, byte code; and whether the bounds of arrays are checked, as NUMBA_BOUNDSCHECK asks for
+        key = repr((_index_key(self, sig, codegen), getattr(numba.config, "BOUNDSCHECK", None)))
         short = hashlib.sha256(key.encode()).hexdigest()[:16]
         python = f"py{sys.version_info.major}{sys.version_info.minor}{getattr(sys, 'abiflags', '')}"
         versions = f"{numba.__version__} {llvmlite.__version__} {sys.version}"
