@@ -296,9 +296,7 @@ def test_rows_that_parquet_cannot_hold(models, folder):
 
 
 def test_a_reader_that_goes_away(models, folder):
-    command = (
-        f"{sys.executable} -m nhsvm predict {models / 'text'} docs.jsonl --chunk 20 | head -1; echo ${{PIPESTATUS[0]}}"
-    )
+    command = f"{sys.executable} -m nhsvm predict {models / 'text'} docs.jsonl --chunk 20 | head -1"
     with (folder / "docs.jsonl").open("a") as file:
         file.write('{"text": "purrs"}\n' * 5_000)
     done = subprocess.run(
