@@ -98,6 +98,8 @@ def check_options(options: Mapping[str, Any], what: str) -> None:
             raise Malformed(f"{what}: {name} is {shorten(value)}, a number of more than 64 bits")
         if name == "n_jobs" and value is not None:
             whole(value, f"{what}: n_jobs", -MOST_JOBS, MOST_JOBS)
+            if value == 0:
+                raise Malformed(f"{what}: n_jobs is 0; it should be a number of threads, or -1 for all")
 
 
 # -- arrays ------------------------------------------------------------------------------------------------------------
