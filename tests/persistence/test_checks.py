@@ -463,3 +463,92 @@ def test_what_each_check_of_the_table_refuses(path, check):
         nhsvm.load(path)  # as it is, it is fine
         change(header, arrays)
         refused(path, header, arrays, match)
+
+
+# -- what mutated files have shown -------------------------------------------------------------------------------------
+
+
+def test_entries_that_belong_to_no_row(path):
+    """There may be some between rows; they are weights of nothing."""
+    header, arrays = parts(path)
+    size, index = arrays["fitted/rows/size"], arrays["fitted/rows/index"]
+    short = np.flatnonzero(size > 0)
+    nhsvm.save(nhsvm.load(path), path)
+    h = nhsvm.load(path).hierarchy_
+    for kept in (short[:0], short[1:]):  # none at all, and all but the first
+        changed = np.where(np.isin(np.arange(len(size)), kept) | (size < 0), size, 0).astype(np.int32)
+        write_model(path, header, arrays | {"fitted/rows/size": changed})
+        model = nhsvm.load(path)
+        for node in h.nodes:
+            strongest = dict(model.strongest_features(node, None))
+            wanted = model.coef_.toarray()[h.number(node)]
+            assert strongest == {f"x{f}": wanted[f] for f in np.flatnonzero(wanted)}
+    assert len(index) > 0
+
+
+@pytest.mark.parametrize("kind", ["table", "packed"])
+def test_tables_in_another_order(path, kind):
+    header, arrays = parts(path, kind)
+    X, _ = samples()
+    wanted = nhsvm.load(path).predict(X, beam=2).tolist()
+    write_model(path, header, arrays | {"fitted/values": np.asfortranarray(arrays["fitted/values"])})
+    model = nhsvm.load(path)
+    assert not np.asarray(read_model(path)[1]["fitted/values"]).flags.c_contiguous
+    assert model.predict(X, beam=2).tolist() == wanted
+
+
+def test_full_rows_in_another_order(path):
+    header, arrays = parts(path)
+    full = np.zeros((5, arrays["fitted/rows/constant"].shape[0]), arrays["fitted/rows/full"].dtype, order="F")
+    refused(path, header, arrays | {"fitted/rows/full": full}, "full rows of weights do not lie one after the other")
+
+
+@pytest.mark.parametrize("value", [1e308, 1e101, np.inf, -np.inf, np.nan])
+def test_fitted_numbers_that_samples_do_not_stand(path, value):
+    """scikit-learn would complain of infinite features, which a step before has made."""
+    header, arrays = parts(path, "text")
+    [name] = [name for name, array in arrays.items() if name.startswith("value/") and array.dtype == np.float64]
+    arrays[name][2] = value
+    refused(path, header, arrays, "idf_ has numbers that are not finite, or too large or too small")
+
+
+def test_scales_near_zero(path):
+    X, y = samples()
+    model = make_pipeline(StandardScaler(), nhsvm.NHSVM(H)).fit(X.toarray(), y)
+    model[0].scale_[3] = 1e-200
+    nhsvm.save(model, path)
+    with pytest.raises(FileFormatError, match="scale_ has numbers that are not finite, or too large or too small"):
+        nhsvm.load(path)
+    model[0].scale_[3], model[0].mean_[4] = 1.0, np.nan  # of a feature that is missing in all samples
+    nhsvm.save(model, path)
+    assert np.isnan(nhsvm.load(path)[0].mean_[4])
+
+
+def test_long_messages(path):
+    header, arrays = parts(path, "table")
+    header["params"]["tol"] = {"array": "fitted/values"}
+    refused(path, header, arrays, "tol must be a positive number")
+    with pytest.raises(FileFormatError) as caught:
+        nhsvm.load(path)
+    assert len(str(caught.value)) < 1000
+
+
+HOSTILE = [k * (2**61 - 1) for k in range(1, 400)]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda header: header["hierarchies"][0].update(labels=HOSTILE),
+        lambda header: header.update(classes={"dtype": "object", "labels": HOSTILE}),
+        lambda header: header["params"].update(class_weight={"dict": [[label, 1.0] for label in HOSTILE]}),
+        lambda header: header.update(note={"mine": {"frozenset": HOSTILE}}),
+        lambda header: header.update(note={"mine": {"dict": [[{"tuple": [label]}, 1] for label in HOSTILE]}}),
+    ],
+    ids=["nodes", "classes", "options", "a set", "tuples"],
+)
+def test_labels_of_one_hash(path, change):
+    """Dictionaries of them take the square of their number."""
+    header, arrays = parts(path, "table")
+    change(header)
+    refused(path, header, arrays, "labels have the same hash")

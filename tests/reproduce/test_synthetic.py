@@ -1,5 +1,6 @@
 """Table 3 on small data."""
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -58,9 +59,11 @@ def test_no_more_processes_than_cores_or_tasks(monkeypatch, jobs, begun):
 
 def test_json_and_back(results):
     assert Results.from_json(results.to_json()) == results
-    for text in ("", "[]", "{}", '{"sets": 1}'):
+    for text in ("", "[]", "{}", '{"sets": 1}', "[" * 100_000):
         with pytest.raises(DataError, match="no file of results"):
             Results.from_json(text)
+    with pytest.raises(DataError, match="no file of results"):
+        Results.from_json(json.dumps(json.loads(results.to_json()) | {"seed": float("inf")}))
 
 
 def test_directional_weights_are_max_min_on_both_trees():
