@@ -39,6 +39,11 @@ class Learned(NamedTuple):
     by_feature: bool
     bias: float
 
+    @classmethod
+    def of(cls, solution: Any, problem: Any) -> Learned:
+        """What a solution has learned from the samples of a problem."""
+        return cls(solution.weights.learned(), sp.issparse(problem.X), problem.bias)
+
     @property
     def n_columns(self) -> int:
         return int(self.values.shape[1 if self.by_feature else 0])

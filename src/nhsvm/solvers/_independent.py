@@ -18,7 +18,7 @@ dependencies. KDD.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -41,6 +41,7 @@ from nhsvm.solvers._independent_step import (
 )
 from nhsvm.solvers._memory import Weights, make_weights
 from nhsvm.solvers._planes import Planes
+from nhsvm.solvers._problem import prepare
 from nhsvm.solvers._rounding import excess, largest_primal, of_sums, path_sums
 from nhsvm.solvers._threads import Team
 from nhsvm.solvers._updates import Updates
@@ -102,6 +103,10 @@ class IndependentProblem:
     @property
     def n_samples(self) -> int:
         return len(self.costs)
+
+    def part(self, rows: PtrArray) -> IndependentProblem:
+        """The same of some of the samples."""
+        return replace(self, X=prepare(self.X[rows]), truth=self.truth.rows(rows), costs=self.costs[rows])
 
     def weights(self) -> Weights:
         """Weights of zero for these samples."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -82,6 +82,10 @@ class Problem:
     @property
     def n_samples(self) -> int:
         return len(self.leaves)
+
+    def part(self, rows: PtrArray) -> Problem:
+        """The same of some of the samples."""
+        return replace(self, X=prepare(self.X[rows]), leaves=self.leaves[rows], costs=self.costs[rows])
 
     def weights(self) -> Weights:
         """Weights of zero for these samples."""
