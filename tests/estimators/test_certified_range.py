@@ -179,3 +179,27 @@ def test_certificates_hold_whatever_the_costs(cls, h, sets):
         Learned(model, X, y, model.C * (weight * factor), sets).check(model)
 
     hold()
+
+
+@pytest.mark.parametrize(("cls", "h", "sets"), KINDS, ids=NAMES)
+def test_a_fit_that_rounding_stops_says_so(cls, h, sets):
+    """One sample that costs 1e16 times as much as the others: no passes help, so there are few."""
+    rng = np.random.default_rng(0)
+    X, labels = rng.normal(size=(30, 5)), rng.integers(0, 4, (30, 2)).astype(str)
+    y = [sorted(set(row)) if sets else str(row[0]) for row in labels]
+    weight = np.ones(30)
+    weight[3] = 1e16
+    with pytest.warns(ConvergenceWarning, match=r"rounding alone .* above tol=0.001.* goes from 1.0e\+00 to 1.0e\+16"):
+        model = cls(h).fit(X, y, sample_weight=weight)
+    assert model.n_iter_ < 200
+    assert model.gap_ > model.tol
+    Learned(model, X, y, weight, sets).check(model)
+
+
+@pytest.mark.parametrize("sets", [False, True])
+@pytest.mark.parametrize("cls", [HSVM, NHSVM, HRSVM])
+def test_rounding_is_next_to_nothing_where_costs_are_alike(cls, sets):
+    """A gap of 1e-7 is proved, with all that it allows for."""
+    X, one, several = samples(3, n=12)
+    model = cls(TREE, tol=1e-7).fit(X, several if sets else one)
+    assert 0.0 <= model.gap_ <= 1e-7

@@ -20,6 +20,7 @@ from nhsvm.solvers._updates import Updates
 
 SWEEPS = 5  # over the samples of a batch
 _IDLE = 10  # passes without progress after which single precision is given up
+_HOPE = 10.0  # times the gap to prove: if steps resolve no less of the dual, no passes will make up for it
 
 
 class Norms(NamedTuple):
@@ -79,6 +80,7 @@ class Ascent(ABC):
     """
 
     first_batch, largest_batch = 128, 256
+    least_step = 1e-13  # of C_i: dual variables below that are rounded to 0 by steps
     most_ratio = 1.0
     norms: Norms
     shipped: FloatArray | None = None
@@ -213,7 +215,10 @@ class Ascent(ABC):
                 self.idle = 0
                 if self.weights.dtype == np.float32:
                     self.go_double()
-                elif self.rounding_is_in_the_way():
+                elif self.unresolved() > _HOPE * self.goal:
+                    self.certify()
+                    self.rounding = max(self.rounding, self.unresolved())
+                elif self.slack_share() > self.goal:
                     self.certify()
             if self.hopeless:
                 break
@@ -293,9 +298,18 @@ class Ascent(ABC):
             self.idle += 1
         return self.idle >= _IDLE
 
-    def rounding_is_in_the_way(self) -> bool:
-        """Whether a certificate for the weights as they are could not prove the gap, for what it allows for slacks."""
-        return self.slack_error(self.weights.column_norms()) > self.goal * max(self.certificate.primal, 0.0)
+    def slack_share(self) -> float:
+        """What a certificate for the weights as they are would allow for the rounding of slacks."""
+        allowed = self.slack_error(self.weights.column_norms())
+        return allowed / self.certificate.primal if self.certificate.primal > 0 else 0.0
+
+    def unresolved(self) -> float:
+        """Dual variables that steps take for zero, next to the largest C_i, as a part of the dual; 1 if they are more.
+
+        A sample that needs no more than that never moves, however much its slack costs.
+        """
+        least = self.least_step * float(self.costs.max(initial=0.0))
+        return min(1.0, least / self.certificate.dual) if self.certificate.dual > 0 else 0.0
 
     def go_double(self) -> None:
         """Weights in double precision from now on."""

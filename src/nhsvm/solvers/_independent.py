@@ -203,6 +203,7 @@ class IndependentAscent(Ascent):
     """The dual variables are numbers in boxes; every pass is over batches."""
 
     state: Boxes
+    least_step = 0.0  # none is rounded to 0
 
     def __init__(self, options: Options, problem: IndependentProblem, state: Boxes | None, team: Team) -> None:
         self.problem = problem
