@@ -68,6 +68,7 @@ def environment() -> dict[str, str]:
         **one,
         "PYTHONPATH": os.pathsep.join(filter(None, paths)),
         "NUMBA_BOUNDSCHECK": "1",
+        "NUMBA_OPT": "0",  # compiling takes half as long, and kernels have little to do
         "NUMBA_CACHE_DIR": str(CACHE),
         "MALLOC_ARENA_MAX": "1",
     }
