@@ -130,7 +130,7 @@ def n_threads(n_jobs: int | None) -> int:
 
     More would bring nothing, and results do not depend on how many there are.
     """
-    return min(int(effective_n_jobs(n_jobs)), cpu_count())
+    return min(int(effective_n_jobs(n_jobs)), int(cpu_count()))
 
 
 def seed_of(random_state: Any) -> int:
