@@ -118,7 +118,7 @@ def test_long_messages_lose_their_middle(tmp_path, content):
 
 
 def test_what_is_long_is_not_compared_with_all_others():
-    """Comparing takes more than the product of lengths: here, some minutes."""
+    """Comparing takes more than the product of lengths."""
     long = ["a" * 20_000 + str(k) for k in range(30)]
     with pytest.raises(UnknownLabelError) as caught:
         Hierarchy.from_edges([("root", label) for label in long]).number("a" * 19_000)
