@@ -324,7 +324,7 @@ ALLOWED = {
     ("_atomic.py", "rename"),
     ("_atomic.py", "open"),
     ("cli/_output.py", "open"),  # devices and pipes, which cannot be replaced
-    ("cli/_streams.py", "open"),  # os.devnull
+    ("cli/_streams.py", "open"),  # /dev/null in place of a stream that the shell has closed
     ("datasets/_blocks_writer.py", "open"),  # inside a folder that gets its name at the end
 }
 
