@@ -19,6 +19,7 @@ import scipy.sparse as sp
 from llvmlite import binding
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.pipeline import make_pipeline
+from threadpoolctl import threadpool_limits
 
 import nhsvm
 
@@ -118,10 +119,10 @@ def cases(rows_limit: str = "80kB") -> dict[str, Case]:
 def record(case: Case, data: Data, n_jobs: int = 1) -> dict[str, Any]:
     """What a fit ends with, to the last bit: floats as hexadecimal, predictions and scores as hashes."""
     X = case.samples(data)
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), threadpool_limits(1, "blas"):  # whose threads round otherwise
         warnings.simplefilter("ignore")
         model = case.model(data, n_jobs).fit(X, case.labels(data))
-    scores = model.decision_function(X)
+        scores = model.decision_function(X)
     return {
         "objective": float(model.objective_).hex(),
         "dual": float(model.dual_objective_).hex(),
