@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 
 from nhsvm.objective import Certificate, dual, penalty, primal
-from nhsvm.oracles._proposals import Proposals
+from nhsvm.oracles.leaves import Proposals
 from nhsvm.solvers._ascent import SWEEPS, Ascent, Norms
 from nhsvm.solvers._in_use import InUse
 from nhsvm.solvers._measure import measure
