@@ -41,7 +41,7 @@ from rich.table import Table
 
 from nhsvm import Hierarchy
 from nhsvm.hierarchy.graph import Graph
-from nhsvm.oracles.dag_multilabel import DagMultilabel
+from nhsvm.oracles.dag import DagMultilabel
 from quick import parsed
 
 Rewards = npt.NDArray[np.float64]

@@ -35,7 +35,7 @@ class Planes:
 
     def __init__(self, problem: Any, X: Any) -> None:
         self.problem = problem
-        self.oracle = [*problem.quicker, problem.oracle][min(1, len(problem.quicker))]  # good, and quick
+        self.oracle = problem.oracle.stages[min(1, len(problem.oracle.stages) - 1)]  # good, and quick
         self.X = np.column_stack([X, np.full(len(X), problem.bias)])
         self.norms = np.einsum("ij,ij->i", self.X, self.X)
         self.U = np.zeros((self.X.shape[1], problem.columns.n_columns))

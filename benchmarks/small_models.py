@@ -31,7 +31,7 @@ from data import DataAbsentError, Problem, load
 from nhsvm.columns import make_columns
 from nhsvm.estimators._beam import beam_leaves
 from nhsvm.estimators._chunks import Learned, in_chunks
-from nhsvm.oracles.single_label import best_leaves
+from nhsvm.oracles.leaves import best_leaves
 from nhsvm.packed import PRECISIONS
 from quick import parsed
 

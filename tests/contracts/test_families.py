@@ -1,4 +1,4 @@
-"""The file is the option: every family's dictionary is its folder."""
+"""The file is the option: a family's dictionary is its folder; and every class lives in its family."""
 
 from pathlib import Path
 
@@ -12,7 +12,6 @@ import nhsvm.weights
 FAMILIES = [
     (nhsvm.weights, nhsvm.weights.SCHEMES),
     (nhsvm.losses, nhsvm.losses.LOSSES),
-    (nhsvm.oracles, nhsvm.oracles.ORACLES),
     (nhsvm.solvers, nhsvm.solvers.SOLVERS),
 ]
 
@@ -21,6 +20,12 @@ FAMILIES = [
 def test_names_are_files(package, family):
     folder = Path(package.__file__).parent
     assert set(family) == {p.stem for p in folder.glob("*.py") if not p.stem.startswith("_")}
+
+
+def test_each_oracle_lives_in_its_package():
+    for member in nhsvm.oracles.ORACLES.values():
+        assert member.__module__.startswith("nhsvm.oracles.")
+        assert getattr(nhsvm.oracles, member.__name__) is member
 
 
 @pytest.mark.parametrize(("package", "family"), FAMILIES)

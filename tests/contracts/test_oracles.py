@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nhsvm.oracles import ORACLES
+from nhsvm.errors import OptionError
+from nhsvm.oracles import ORACLES, Oracle
 from nhsvm.oracles.brute_force import BruteForce
 from reference.multilabel import REWARDS, answer, random_rewards, violated
 from strategies import SPECIAL, dags, hierarchies, random_hierarchy, trees
@@ -31,10 +32,6 @@ def make(kind, graph, **options):
     return ORACLES[name](graph, **own, **options)
 
 
-def solve(kind, oracle, rewards):
-    return answer(oracle, rewards, np.float64 if KINDS[kind][0] == "lp" else np.uint8)
-
-
 def suitable(kind, max_nodes):
     return trees(max_nodes) if kind == "tree_multilabel" else hierarchies(max_nodes)
 
@@ -47,6 +44,103 @@ def example(kind, n_nodes=60, extra=0.7, roots=2):
 
 def test_every_oracle_is_here():
     assert {name for name, _, _ in KINDS.values()} == set(ORACLES) - {"single_label"}
+    assert all(issubclass(ORACLES[name], Oracle) for name, _, _ in KINDS.values())
+
+
+def check_bounds(oracle, rewards, graph, allow_empty, **more):
+    """Answers of a type that is declared, with bounds that no label set exceeds."""
+    chosen = np.full(rewards.shape, 7, oracle.dtype)
+    value, bound = np.full((2, len(rewards)), np.nan)
+    oracle.solve(rewards, chosen, value, bound, **more)
+    _, truth, _ = answer(BruteForce(graph, allow_empty=allow_empty), rewards)
+    small = 1e-9 * np.abs(rewards).sum(axis=1)
+    np.testing.assert_allclose(value, (rewards * chosen).sum(axis=1), atol=small.max())
+    assert (bound >= np.maximum(value, truth) - small).all()
+    return chosen, value, bound
+
+
+@every_kind
+@both
+def test_stages_are_oracles_for_the_same_question_and_end_with_the_oracle_itself(kind, allow_empty):
+    graph = example("brute_force", extra=0.0 if kind == "tree_multilabel" else 0.7).graph
+    oracle = make(kind, graph, allow_empty=allow_empty)
+    assert oracle.stages[-1] is oracle
+    rewards = random_rewards(graph, "noise", 3, n=5)
+    for stage in oracle.stages:
+        assert (stage.allow_empty, stage.dtype) == (allow_empty, oracle.dtype)
+        assert stage.stages == (stage,) or stage is oracle
+        check_bounds(stage, rewards, graph, allow_empty)
+
+
+@every_kind
+@both
+def test_a_memory_is_declared_and_used_or_refused(kind, allow_empty):
+    graph = example("brute_force", extra=0.0 if kind == "tree_multilabel" else 0.7).graph
+    oracle = make(kind, graph, allow_empty=allow_empty)
+    rewards, rows = random_rewards(graph, "noise", 4, n=5), np.array([8, 0, 3, 2, 5])
+    memory = oracle.memory(9)
+    arrays = np.empty(rewards.shape, oracle.dtype), *np.empty((2, 5))
+    with pytest.raises(OptionError, match="memory and rows go together"):
+        oracle.solve(rewards, *arrays, rows=rows)
+    if memory is None:
+        other = ORACLES["dag_multilabel"](graph).memory(9)
+        with pytest.raises(OptionError, match="keeps no memory"):
+            oracle.solve(rewards, *arrays, other, rows)
+        return
+    _, first, _ = check_bounds(oracle, rewards, graph, allow_empty, memory=memory, rows=rows)
+    for again in (oracle, oracle.renewal(0), oracle.renewal(3)):
+        assert again.allow_empty == allow_empty
+        _, value, _ = check_bounds(again, rewards, graph, allow_empty, memory=memory, rows=rows)
+        assert (value >= first - 1e-12 * np.abs(rewards).sum(axis=1)).all()
+    with pytest.raises(OptionError, match="needs a memory"):
+        oracle.renewal(3).solve(rewards, *arrays)
+
+
+@every_kind
+@both
+def test_a_relaxation_bounds_all_label_sets(kind, allow_empty):
+    graph = example("brute_force", extra=0.0 if kind == "tree_multilabel" else 0.7).graph
+    relaxation = make(kind, graph, allow_empty=allow_empty).relaxation()
+    if relaxation is None:
+        return
+    assert (relaxation.allow_empty, relaxation.dtype) == (allow_empty, np.float64)
+    check_bounds(relaxation, random_rewards(graph, "noise", 5, n=5), graph, allow_empty)
+
+
+@every_kind
+def test_no_leaf_of_the_best_set_is_missing_among_candidates(kind):
+    graph = example("brute_force", extra=0.0 if kind == "tree_multilabel" else 0.7).graph
+    candidates = make(kind, graph, allow_empty=True).leaf_candidates
+    if candidates is None:
+        return
+    rewards = random_rewards(graph, "noise", 6, n=20)
+    chosen, _, _ = answer(BruteForce(graph, allow_empty=True), rewards)
+    indptr, leaves = candidates.useful(rewards)
+    for t, y in enumerate(chosen):
+        assert set(np.flatnonzero(y[graph.leaves])) <= set(leaves[indptr[t] : indptr[t + 1]].tolist())
+
+
+@every_kind
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [
+        ("rewards", np.zeros((2, 5))),
+        ("rewards", np.zeros((2, 6), np.float32)),
+        ("chosen", np.zeros((2, 6), np.int16)),
+        ("chosen", np.zeros((3, 6), np.uint8)),
+        ("value", np.zeros(3)),
+        ("bound", np.zeros((2, 1))),
+    ],
+)
+def test_arrays_of_other_shapes_or_types_are_refused(kind, name, wrong):
+    graph = SPECIAL["diamond"].graph
+    if kind == "tree_multilabel":
+        return
+    oracle = make(kind, graph)
+    arrays = {"rewards": np.zeros((2, 6)), "chosen": np.zeros((2, 6), oracle.dtype), "value": np.zeros(2)}
+    arrays |= {"bound": np.zeros(2), name: wrong}
+    with pytest.raises(OptionError, match=f"{name} must be"):
+        oracle.solve(**arrays)
 
 
 @every_kind
@@ -58,7 +152,7 @@ def test_valid_valued_and_bounded(kind, allow_empty):
         graph = h.graph
         rewards = random_rewards(graph, rewards_kind, seed)
         before = rewards.copy()
-        chosen, value, bound = solve(kind, make(kind, graph, allow_empty=allow_empty), rewards)
+        chosen, value, bound = answer(make(kind, graph, allow_empty=allow_empty), rewards)
         np.testing.assert_array_equal(rewards, before)
         _, truth, _ = answer(BruteForce(graph, allow_empty=allow_empty), rewards)
         small = 1e-9 * np.abs(rewards).max(axis=1)
@@ -85,10 +179,10 @@ def test_same_answer_again_alone_and_from_another_oracle(kind, allow_empty):
     for rewards_kind in REWARDS:
         rewards = random_rewards(h.graph, rewards_kind, 1, n=5)
         oracle = make(kind, h.graph, allow_empty=allow_empty)
-        first = solve(kind, oracle, rewards)
-        again = solve(kind, oracle, rewards)
-        other = solve(kind, make(kind, h.graph, allow_empty=allow_empty), rewards)
-        alone = [solve(kind, oracle, rewards[t : t + 1].copy()) for t in reversed(range(5))][::-1]
+        first = answer(oracle, rewards)
+        again = answer(oracle, rewards)
+        other = answer(make(kind, h.graph, allow_empty=allow_empty), rewards)
+        alone = [answer(oracle, rewards[t : t + 1].copy()) for t in reversed(range(5))][::-1]
         for k in range(3):
             np.testing.assert_array_equal(first[k], again[k])
             np.testing.assert_array_equal(first[k], other[k])
@@ -100,9 +194,9 @@ def test_threads_share_an_oracle(kind):
     h = example(kind)
     oracle = make(kind, h.graph)
     batches = [random_rewards(h.graph, "noise", seed, n=10) for seed in range(8)]
-    expected = [solve(kind, oracle, rewards) for rewards in batches]
+    expected = [answer(oracle, rewards) for rewards in batches]
     with ThreadPoolExecutor(4) as pool:
-        found = list(pool.map(lambda rewards: solve(kind, oracle, rewards), batches))
+        found = list(pool.map(lambda rewards: answer(oracle, rewards), batches))
     for a, b in zip(expected, found, strict=True):
         for k in range(3):
             np.testing.assert_array_equal(a[k], b[k])
@@ -112,7 +206,7 @@ def test_threads_share_an_oracle(kind):
 @both
 def test_no_sample(kind, allow_empty):
     h = example(kind)
-    chosen, value, bound = solve(kind, make(kind, h.graph, allow_empty=allow_empty), np.empty((0, h.n_nodes)))
+    chosen, value, bound = answer(make(kind, h.graph, allow_empty=allow_empty), np.empty((0, h.n_nodes)))
     assert (chosen.shape, value.shape, bound.shape) == ((0, h.n_nodes), (0,), (0,))
 
 
@@ -123,11 +217,11 @@ def test_all_negative_is_one_leaf_or_nothing(kind, name):
     if kind == "tree_multilabel" and not h.is_tree:
         return
     rewards = -np.ones((1, h.n_nodes))
-    chosen, value, bound = solve(kind, make(kind, h.graph), rewards)
+    chosen, value, bound = answer(make(kind, h.graph), rewards)
     assert chosen[0, h.graph.leaves].sum() == 1
     assert value[0] == -h.graph.leaf_ancestors.sizes().min()
     assert bound[0] == pytest.approx(value[0])
-    chosen, value, bound = solve(kind, make(kind, h.graph, allow_empty=True), rewards)
+    chosen, value, bound = answer(make(kind, h.graph, allow_empty=True), rewards)
     assert not chosen.any()
     assert value[0] == 0
     assert bound[0] == pytest.approx(0)
@@ -141,7 +235,7 @@ def test_equals_the_dynamic_programme_on_trees(kind, allow_empty):
     def check(h, rewards_kind, seed):
         rewards = random_rewards(h.graph, rewards_kind, seed)
         _, truth, _ = answer(ORACLES["tree_multilabel"](h.graph, allow_empty=allow_empty), rewards)
-        _, value, bound = solve(kind, make(kind, h.graph, allow_empty=allow_empty), rewards)
+        _, value, bound = answer(make(kind, h.graph, allow_empty=allow_empty), rewards)
         small = 1e-9 * np.abs(rewards).max()
         np.testing.assert_allclose(bound, truth, rtol=1e-9, atol=small)
         np.testing.assert_allclose(value, truth, rtol=1e-9, atol=small)
@@ -154,6 +248,6 @@ def test_equals_the_dynamic_programme_on_trees(kind, allow_empty):
 def test_all_exact_oracles_agree_on_dags(h, rewards_kind, seed):
     rewards = random_rewards(h.graph, rewards_kind, seed)
     exact = [kind for kind, (name, _, proved) in KINDS.items() if proved and name != "tree_multilabel"]
-    values = [solve(kind, make(kind, h.graph), rewards)[1] for kind in exact]
+    values = [answer(make(kind, h.graph), rewards)[1] for kind in exact]
     for value in values[1:]:
         np.testing.assert_allclose(value, values[0], rtol=1e-9, atol=1e-9 * np.abs(rewards).max())

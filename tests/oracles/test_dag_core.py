@@ -9,13 +9,11 @@ from hypothesis import strategies as st
 
 from nhsvm import Hierarchy
 from nhsvm.oracles import ORACLES
-from nhsvm.oracles._dag_batch import BatchLooks
-from nhsvm.oracles._dag_looks import begun, reduced
-from nhsvm.oracles._dag_memory import make_memory
-from nhsvm.oracles._dag_plan import make_plan
-from nhsvm.oracles._dag_program import solve_program
-from nhsvm.oracles._dag_sweeps import OWN
-from nhsvm.oracles._dag_work import FREE, OFF, ON, SPENT
+from nhsvm.oracles.dag.bound import OWN
+from nhsvm.oracles.dag.core import FREE, OFF, ON, SPENT
+from nhsvm.oracles.dag.plan import make_plan
+from nhsvm.oracles.dag.search import Batch, reduced, solve_program, started
+from nhsvm.oracles.protocol import make_memory
 from reference import dag_core
 from reference.multilabel import answer, random_rewards
 from strategies import dags
@@ -30,29 +28,28 @@ def make_core(h, seed, kind="noise"):
     if not 1 < len(plan.node) <= 12:
         return None
     r = random_rewards(graph, kind, seed, 1)
-    looks = BatchLooks(plan, False)
-    nothing = np.empty(0, np.int64), *make_memory(0, 1, 1)
-    looks.load(r, np.abs(r).sum(axis=1), 0, 0.0, nothing)
-    core = looks.first(0)
+    batch = Batch(plan, False)
+    batch.load(r, np.abs(r).sum(axis=1), 0, 0.0, make_memory(0, 1, 1), np.empty(0, np.int64))
+    core = batch.first(0)
     core.share[:] = rng.normal(size=len(core.share)) * rng.integers(2)
-    return core, looks.looks.work.samples["big"][0], r
+    return core, batch.rounds.work.samples["big"][0], r
 
 
 def loaded(h, r, allow_empty=False):
-    """Room with one sample that is ready for its first look, and a copy of its core."""
-    looks = BatchLooks(make_plan(h.graph, allow_empty), allow_empty)
-    looks.load(r, np.abs(r).sum(axis=1), 0, 0.0, (np.empty(0, np.int64), *make_memory(0, 1, 1)))
-    core = looks.first(0)
+    """Room with one sample that is ready for its first round, and a copy of its core."""
+    batch = Batch(make_plan(h.graph, allow_empty), allow_empty)
+    batch.load(r, np.abs(r).sum(axis=1), 0, 0.0, make_memory(0, 1, 1), np.empty(0, np.int64))
+    core = batch.first(0)
     arrays = {"reward": core.reward.copy(), "cover": core.cover.copy(), "state": core.state.copy()}
-    return looks, replace(core, **arrays, share=np.zeros(len(core.share)))
+    return batch.rounds, replace(core, **arrays, share=np.zeros(len(core.share)))
 
 
 def small(core, most=99, limit=10**6):
-    """Decisions after the small parts are solved, and the number of nodes in these."""
-    looks = begun(core, core.state)
-    looks.work.nodes.star[0, OWN::8] = dag_core.own(core)
-    looks.small(most, limit)
-    return looks.work.parts[0], looks.work.samples["solved"][0]
+    """Decisions after the small components are solved, and the number of nodes in these."""
+    rounds = started(core, core.state)
+    rounds.work.nodes.star[0, OWN::8] = dag_core.own(core)
+    rounds.components(most, limit)
+    return rounds.work.parts[0], rounds.work.samples["solved"][0]
 
 
 @given(dags(40), seeds)
@@ -75,9 +72,9 @@ def test_a_smaller_core_has_the_same_optimum(kind, h, seed):
         return
     core, big, _ = made
     rng = np.random.default_rng(seed)
-    fate = np.where(core.state == ON, ON, rng.choice([FREE, FREE, FREE, ON, OFF], core.size)).astype(np.uint8)
-    best = dag_core.best(core, fate)
-    smaller = reduced(core, fate, big)
+    decision = np.where(core.state == ON, ON, rng.choice([FREE, FREE, FREE, ON, OFF], core.size)).astype(np.uint8)
+    best = dag_core.best(core, decision)
+    smaller = reduced(core, decision, big)
     if best < -big:
         assert smaller is None or dag_core.best(smaller) < -big
         return
@@ -85,8 +82,8 @@ def test_a_smaller_core_has_the_same_optimum(kind, h, seed):
     assert dag_core.best(smaller) == pytest.approx(best, abs=1e-9 * big)
     assert not any(smaller.state[smaller.links.child] == ON)
     on, _ = small(smaller)
-    assert dag_core.worth(core, smaller.back((on == ON).astype(np.uint8))) == pytest.approx(best, abs=1e-9 * big)
-    assert (fate[core.state == ON] != OFF).all()
+    assert dag_core.worth(core, smaller.expanded((on == ON).astype(np.uint8))) == pytest.approx(best, abs=1e-9 * big)
+    assert (decision[core.state == ON] != OFF).all()
 
 
 @pytest.mark.parametrize("kind", ["noise", "ties", "cover", "planted"])
@@ -97,17 +94,19 @@ def test_what_is_taken_out_no_best_set_has_and_what_is_put_in_every_one_does(
 ):  # fmt: skip
     if not 1 < len(make_plan(h.graph, allow_empty).node) <= 12:
         return
-    looks, core = loaded(h, random_rewards(h.graph, kind, seed, 1) + more, allow_empty)
-    run = {"prune": looks.looks.prune, "cut": looks.looks.cut, "cut, briefly": lambda: looks.looks.cut(0)}
+    rounds, core = loaded(h, random_rewards(h.graph, kind, seed, 1) + more, allow_empty)
+    run = {"prune": rounds.prune, "cut": rounds.cut, "cut, briefly": lambda: rounds.cut(0)}
     if not sum([run[stage]() for stage in stages]):
         return
-    work, best = looks.looks.work, dag_core.best(core)
-    smaller = looks.looks.core(0, core)
+    work, best = rounds.work, dag_core.best(core)
+    smaller = rounds.core(0, core)
     settled = np.where(work.trace.done[0] == 1, ON, OFF)
-    settled[smaller.way.node] = work.fate[0, : smaller.size]
+    settled[smaller.reduction.node] = work.decision[0, : smaller.size]
     assert dag_core.best(smaller) == pytest.approx(best, abs=1e-9 * work.samples["big"][0])
     assert not any(smaller.state[smaller.links.child] == ON)
-    assert np.array_equal(core.links.parent[work.edge[0, : len(smaller.share)]], smaller.way.node[smaller.links.parent])
+    assert np.array_equal(
+        core.links.parent[work.shares.edge[0, : len(smaller.share)]], smaller.reduction.node[smaller.links.parent]
+    )
     for i in np.flatnonzero((settled != FREE) & (core.state == FREE)):
         against = core.state.copy()
         against[i] = OFF if settled[i] == ON else ON
@@ -124,15 +123,15 @@ def test_decisions_that_are_too_few_for_a_smaller_core_are_counted_once(seed):
     h = Hierarchy.from_edges(list(dict.fromkeys(edges)))
     r = -abs(rng.normal(size=(1, h.n_nodes)))
     r[0, rng.integers(0, h.n_nodes, n // 5)] *= -2
-    looks, core = loaded(h, r)
-    big = float(looks.looks.work.samples["big"][0])
+    rounds, core = loaded(h, r)
+    big = float(rounds.work.samples["big"][0])
     best = solve_program(core, big)[1]
-    assert looks.looks.prune() == 1
-    assert looks.looks.cut() == 0
-    work = looks.looks.work
-    assert (work.fate[0, : work.lines["size"][0]] == ON).sum() > 1
-    looks.looks.shrink()
-    assert solve_program(looks.looks.core(0, core), big)[1] == pytest.approx(best, abs=1e-6)
+    assert rounds.prune() == 1
+    assert rounds.cut() == 0
+    work = rounds.work
+    assert (work.decision[0, : work.lines["size"][0]] == ON).sum() > 1
+    rounds.shrink()
+    assert solve_program(rounds.core(0, core), big)[1] == pytest.approx(best, abs=1e-6)
     oracle = ORACLES["dag_multilabel"](h.graph, exact=True)
     assert answer(oracle, r)[1][0] == pytest.approx(best, abs=1e-6)
 
@@ -145,9 +144,9 @@ def test_most_of_a_large_graph_is_pruned():
     h = Hierarchy.from_edges(list(dict.fromkeys(edges)))
     r = np.full((1, h.n_nodes), -1.0)
     r[0, h.graph.leaf_ancestors.row(5)] = 2.0
-    looks, core = loaded(h, r)
-    assert looks.looks.prune() == 1
-    assert looks.looks.work.lines["size"][0] < 0.2 * core.size
+    rounds, core = loaded(h, r)
+    assert rounds.prune() == 1
+    assert rounds.work.lines["size"][0] < 0.2 * core.size
     assert np.array_equal(answer(ORACLES["dag_multilabel"](h.graph), r)[0][0], r[0] > 0)
 
 
@@ -158,14 +157,14 @@ def test_flows_settle_most_of_what_rewards_alone_do_not():
     edges += [(f"n{rng.integers(c)}", f"n{c}") for c in rng.integers(1, 600, 300)]
     h = Hierarchy.from_edges(list(dict.fromkeys(edges)))
     r = rng.normal(size=(1, h.n_nodes))
-    looks, core = loaded(h, r)
-    looks.looks.prune()
-    left = looks.looks.work.lines["size"][0]
-    looks.looks.cut()
+    rounds, core = loaded(h, r)
+    rounds.prune()
+    left = rounds.work.lines["size"][0]
+    rounds.cut()
     assert left > 0.4 * core.size
-    assert looks.looks.work.lines["size"][0] < 0.25 * core.size
+    assert rounds.work.lines["size"][0] < 0.25 * core.size
     value = answer(ORACLES["dag_multilabel"](h.graph, exact=True), r)[1][0]
-    assert value == pytest.approx(solve_program(core, looks.looks.work.samples["big"][0])[1], abs=1e-6)
+    assert value == pytest.approx(solve_program(core, rounds.work.samples["big"][0])[1], abs=1e-6)
 
 
 @pytest.mark.parametrize("kind", ["noise", "ties", "cover", "planted"])
@@ -177,9 +176,9 @@ def test_small_parts_are_solved(kind, h, seed):
         return
     core, big, _ = made
     rng = np.random.default_rng(seed)
-    fate = core.state.copy()
-    fate[rng.integers(1, core.size)] = ON
-    smaller = reduced(core, fate, big)
+    decision = core.state.copy()
+    decision[rng.integers(1, core.size)] = ON
+    smaller = reduced(core, decision, big)
     for each in (core, smaller):
         if each is None or each.size == 0:
             continue
@@ -205,31 +204,31 @@ def test_sweeps_bound_every_way(h, seed):
     if made is None:
         return
     core, big, _ = made
-    looks = begun(core, core.state)
-    me, line = looks.work.samples, looks.work.lines
+    rounds = started(core, core.state)
+    me, line = rounds.work.samples, rounds.work.lines
     line["swept"][0] = seed % 2
     best = dag_core.best(core)
-    marginal = looks.work.nodes.marginal[0]
-    for rounds in (1, 2, 5):
-        me["rounds"] = rounds
-        looks.sweep()
+    marginal = rounds.work.nodes.marginal[0]
+    for sweeps in (1, 2, 5):
+        me["sweeps"] = sweeps
+        rounds.sweep()
         bound = line["bound"][0]
         assert bound >= best - 1e-9 * big
-        shares = replace(core, share=looks.work.share[0])
-        assert looks.work.nodes.star[0, OWN::8] == pytest.approx(dag_core.own(shares), abs=1e-9 * big)
+        shares = replace(core, share=rounds.work.shares.share[0])
+        assert rounds.work.nodes.star[0, OWN::8] == pytest.approx(dag_core.own(shares), abs=1e-9 * big)
         for i in np.flatnonzero(core.state == FREE):
             against = core.state.copy()
             against[i] = OFF if marginal[i] > 0 else ON
             assert dag_core.best(core, against) <= bound - abs(marginal[i]) + 1e-9 * big
     if best > -big:  # what is fixed agrees with the best set
         me["value"], me["budget"], me["first"] = best - 1e-9 * big, -1, 1
-        looks.small()
-        looks.next()
-        fate = looks.work.fate[0]
+        rounds.components()
+        rounds.advance()
+        decision = rounds.work.decision[0]
         sure = (core.state == FREE) & (np.abs(marginal) >= bound - me["value"][0])
         assert me["phase"][0] == SPENT
-        assert np.array_equal(fate != core.state, sure)
-        assert dag_core.best(core, fate) == pytest.approx(best, abs=1e-9 * big)
+        assert np.array_equal(decision != core.state, sure)
+        assert dag_core.best(core, decision) == pytest.approx(best, abs=1e-9 * big)
 
 
 @given(dags(40), seeds)
@@ -241,12 +240,12 @@ def test_a_dive_leans_to_the_surer_side(h, seed):
     rng = np.random.default_rng(seed)
     marginal = rng.normal(size=core.size)
     state = np.where(core.state == ON, ON, rng.choice([FREE, FREE, OFF], core.size)).astype(np.uint8)
-    looks = begun(replace(core, state=state), state, looks=1)
-    looks.work.nodes.marginal[0] = marginal
-    assert looks.next() == (1, 1)
-    fate, inside = looks.work.fate
-    assert fate.tolist() == dag_core.leaning(core, state.tolist(), marginal)
-    assert inside.tolist() == np.where(fate == OFF, state, fate).tolist()
+    rounds = started(replace(core, state=state), state, rounds=1)
+    rounds.work.nodes.marginal[0] = marginal
+    assert rounds.advance() == (1, 1)
+    decision, inside = rounds.work.decision
+    assert decision.tolist() == dag_core.leaning(core, state.tolist(), marginal)
+    assert inside.tolist() == np.where(decision == OFF, state, decision).tolist()
 
 
 @given(dags(40), seeds)
@@ -255,15 +254,15 @@ def test_found_sets_are_sets_and_worth_what_they_say(h, seed):
     if made is None:
         return
     core, big, _ = made
-    looks = begun(core, core.state, big=big, find=1, bound=1e300)
-    looks.work.nodes.marginal[0] = np.random.default_rng(seed).normal(size=core.size)
-    looks.find()
-    value, on = looks.work.samples["candidate"][0], looks.work.on[0]
+    rounds = started(core, core.state, big=big, find=1, bound=1e300)
+    rounds.work.nodes.marginal[0] = np.random.default_rng(seed).normal(size=core.size)
+    rounds.round()
+    value, on = rounds.work.samples["candidate"][0], rounds.work.on[0]
     assert value <= dag_core.best(core) + 1e-9 * big
     assert value == pytest.approx(dag_core.worth(core, on), abs=1e-9 * big)
-    looks.next()
-    assert looks.work.samples["value"][0] == value
-    assert np.array_equal(looks.work.best[0], on)
+    rounds.advance()
+    assert rounds.work.samples["value"][0] == value
+    assert np.array_equal(rounds.work.best[0], on)
 
 
 def test_what_flows_put_in_is_covered_to_the_last_bit():
@@ -274,9 +273,9 @@ def test_what_flows_put_in_is_covered_to_the_last_bit():
         edges = [(f"n{rng.integers(c)}", f"n{c}") for c in range(1, n)]
         edges += [(f"n{rng.integers(c)}", f"n{c}") for c in rng.integers(1, n, n)]
         h = Hierarchy.from_edges(list(dict.fromkeys(edges)))
-        looks, core = loaded(h, rng.normal(size=(1, h.n_nodes)) - 0.3 * rng.random())
-        looks.looks.cut()
-        work = looks.looks.work
+        rounds, core = loaded(h, rng.normal(size=(1, h.n_nodes)) - 0.3 * rng.random())
+        rounds.cut()
+        work = rounds.work
         inside = core.state == ON
         inside[work.trace.done[0] == 1] = True
         size = work.lines["size"][0]

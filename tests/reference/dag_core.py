@@ -6,8 +6,7 @@ import itertools
 
 import numpy as np
 
-from nhsvm.oracles._dag_looks import Core
-from nhsvm.oracles._dag_work import FREE, OFF, ON
+from nhsvm.oracles.dag.core import FREE, OFF, ON, Core
 
 
 def edges(core: Core) -> list[tuple[int, int]]:
@@ -27,10 +26,10 @@ def worth(core: Core, on) -> float:
     return float(core.constant + sum(core.reward[i] for i in range(core.size) if on[i]) + core.cover[bare].sum())
 
 
-def best(core: Core, fate=None) -> float:
-    """The optimum among the sets that agree with the decisions ``fate``."""
-    fate = core.state if fate is None else fate
-    ways = [{FREE: (0, 1), ON: (1,), OFF: (0,)}[int(s)] for s in fate]
+def best(core: Core, decision=None) -> float:
+    """The optimum among the sets that agree with the decisions ``decision``."""
+    decision = core.state if decision is None else decision
+    ways = [{FREE: (0, 1), ON: (1,), OFF: (0,)}[int(s)] for s in decision]
     return max((worth(core, on) for on in itertools.product(*ways)), default=-np.inf)
 
 
@@ -56,15 +55,15 @@ def leaning(core: Core, state, marginal, unsure: float = 0.5) -> list[int]:
         return list(state)
     least = sorted(abs(marginal[i]) for i in free)[int(unsure * len(free))]
     sure = [i for i in free if abs(marginal[i]) >= least]
-    fate = list(state)
+    decision = list(state)
     for i in sure:
         if marginal[i] > 0:
             rivals = [-marginal[j] for j in sure if marginal[j] < 0 and i in below(core, j)]
-            fate[i] = ON if all(marginal[i] > r for r in rivals) else FREE
+            decision[i] = ON if all(marginal[i] > r for r in rivals) else FREE
         else:
             rivals = [marginal[j] for j in below(core, i) if j in sure and marginal[j] > 0]
-            fate[i] = OFF if all(-marginal[i] >= r for r in rivals) else FREE
-    return fate
+            decision[i] = OFF if all(-marginal[i] >= r for r in rivals) else FREE
+    return decision
 
 
 def leaf_by_leaf(graph, r: np.ndarray, y: np.ndarray, allow_empty: bool) -> np.ndarray:

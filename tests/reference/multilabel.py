@@ -60,9 +60,9 @@ def violated(graph: Graph, z: np.ndarray, allow_empty: bool) -> float:
     return max(worst)
 
 
-def answer(oracle, rewards: np.ndarray, dtype: type = np.uint8):
+def answer(oracle, rewards: np.ndarray):
     """(chosen, value, bound) in arrays that were full of rubbish."""
-    chosen = np.full(rewards.shape, 7, dtype)
+    chosen = np.full(rewards.shape, 7, oracle.dtype)
     value, bound = np.full((2, len(rewards)), np.nan)
     assert oracle.solve(rewards, chosen, value, bound) is None
     return chosen, value, bound

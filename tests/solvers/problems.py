@@ -12,7 +12,7 @@ from nhsvm import Hierarchy, objective
 from nhsvm.columns import make_columns
 from nhsvm.losses import Loss, make_loss
 from nhsvm.objective import Certificate
-from nhsvm.oracles.single_label import SingleLabel
+from nhsvm.oracles.leaves import SingleLabel
 from nhsvm.solvers import Dual, Problem, Solution, prepare
 from reference import dual as reference
 from reference.oracles import random_alpha

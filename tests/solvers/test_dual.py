@@ -304,7 +304,7 @@ def test_more_labels_than_a_visit_adds():
 @pytest.mark.parametrize("most", [0.0, 1e9])  # rows for each leaf, and rows that leaves share
 def test_losses_made_batch_by_batch(sparse, most, monkeypatch):
     whole = make_case(7, sparse=sparse, margin=("normalized", True)).solve(tol=1e-6, max_iter=5000)
-    monkeypatch.setattr("nhsvm.oracles.single_label._TABLE", 0)
+    monkeypatch.setattr("nhsvm.oracles.leaves.TABLE", 0)
     monkeypatch.setattr("nhsvm.losses._difference._MOST", most)
     case = make_case(7, sparse=sparse, margin=("normalized", True))
     parts = case.solve(tol=1e-6, max_iter=5000)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from nhsvm import Hierarchy
 from nhsvm.columns import make_columns
 from nhsvm.hierarchy.graph import Ragged
-from nhsvm.oracles._proposals import Proposals
+from nhsvm.oracles.leaves import Proposals
 from nhsvm.solvers import Dual, _independent, prepare
 from nhsvm.solvers._independent import Boxes, Hinges, IndependentDual, IndependentProblem, Measured, spread
 from nhsvm.solvers._independent_step import box_batch_kernel, candidates_kernel, hinges_kernel

@@ -25,8 +25,8 @@ PLACES = {
     "nhsvm.solvers._sparse._gram_kernel": ("batch", "cached"),
     "nhsvm.solvers._sparse._rebuild_kernel": ("batch", "cached"),
     "nhsvm.solvers._sparse.SparseWeights.cached_pass": ("cached",),
-    "nhsvm.oracles.single_label._propose_kernel": ("batch", "cached"),
-    "nhsvm.oracles.single_label._slacks_kernel": ("batch", "cached"),
+    "nhsvm.oracles.leaves._propose_kernel": ("batch", "cached"),
+    "nhsvm.oracles.leaves._slacks_kernel": ("batch", "cached"),
 }
 CERTIFYING = ("_coefficients_kernel", "_rebuild_kernel", "_slacks_kernel")  # met once if the first certificate will do
 CASES = [

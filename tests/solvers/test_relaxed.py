@@ -7,7 +7,6 @@ import pytest
 
 from nhsvm import Hierarchy
 from nhsvm.columns import column_parents, make_columns
-from nhsvm.estimators._set_problem import WholeProgram
 from nhsvm.hierarchy.graph import Ragged
 from nhsvm.oracles import DagMultilabel, LinearProgram
 from nhsvm.oracles.brute_force import BruteForce
@@ -51,7 +50,7 @@ def make(h, scheme="maxmin", *, seed=0, C=0.3, empty=False, n=20, d=4):
         loss_weights=weights,
         n_nodes=h.n_nodes,
         dtype=np.float64,
-        answers=WholeProgram(graph, empty),
+        answers=LinearProgram(graph, allow_empty=empty, integral=True),
     )
     return problem, np.hstack([X, np.ones((n, 1))]), true
 

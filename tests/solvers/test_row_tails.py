@@ -5,8 +5,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from nhsvm.oracles._proposals import Proposals
-from nhsvm.oracles.single_label import leaf_scores
+from nhsvm.oracles.leaves import Proposals, leaf_scores
 from nhsvm.solvers import _rows
 from solvers.test_places import ready
 

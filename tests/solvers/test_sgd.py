@@ -17,7 +17,7 @@ from nhsvm.columns import make_columns
 from nhsvm.errors import OptionError
 from nhsvm.losses import make_loss
 from nhsvm.objective import loss_augmented, penalty, primal
-from nhsvm.oracles.single_label import SingleLabel
+from nhsvm.oracles.leaves import SingleLabel
 from nhsvm.solvers import sgd
 from nhsvm.solvers._problem import Problem, Solution, prepare
 from nhsvm.solvers.dual import Dual

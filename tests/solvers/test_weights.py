@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from nhsvm.columns import make_columns
 from nhsvm.losses import make_loss
-from nhsvm.oracles._proposals import Proposals
-from nhsvm.oracles.single_label import SingleLabel
+from nhsvm.oracles.leaves import Proposals, SingleLabel
 from nhsvm.solvers import _planes as planes_module
 from nhsvm.solvers import _sparse as sparse_module
 from nhsvm.solvers import prepare

@@ -198,7 +198,7 @@ class HierarchicalSVM(Prediction, Probability, SetFit, WarmStart, Stream, Stored
 
     def _oracle(self, hierarchy: Hierarchy) -> tuple[Any, FloatArray]:
         """The oracle of a hierarchy, with columns and loss; and α."""
-        from nhsvm.oracles.single_label import SingleLabel
+        from nhsvm.oracles.leaves import SingleLabel
 
         alpha = node_weights(hierarchy, self.weights)
         normalized = self.margin == "normalized"

@@ -29,7 +29,7 @@ def beam_leaves(X: Any, learned: Learned, columns: Columns, width: int, n_jobs: 
     width : int
     n_jobs : int or None
     """
-    from nhsvm.oracles._beam import beam_kernel, column_tree
+    from nhsvm.oracles.leaves import Samples, WeightRows, beam_kernel, column_tree
     from nhsvm.solvers._problem import prepare
     from nhsvm.solvers._threads import Team
 
@@ -41,15 +41,15 @@ def beam_leaves(X: Any, learned: Learned, columns: Columns, width: int, n_jobs: 
     if not isinstance(values, StoredRows):
         values = _as_rows(np.ascontiguousarray(values if by_feature else values.T))
     X = prepare(X)
+    samples = Samples(X.indptr, X.indices, X.data)
+    rows = WeightRows(values.start, values.size, values.index, values.value, values.full, values.constant)
     tree = column_tree(columns)
     out = np.empty(X.shape[0], dtype=np.int32)
     room = min(width, columns.n_columns)
 
     def work(lo: int, hi: int) -> None:
-        beam_kernel(
-            lo, hi, X.indptr, X.indices, X.data, *values.arrays, values.constant, bias, *tree, room,
-            np.zeros(columns.n_columns, dtype), out,
-        )  # fmt: skip
+        short = np.zeros(columns.n_columns, dtype)
+        beam_kernel(lo, hi, samples, rows, bias, tree, room, short, out)
 
     with Team(n_threads(n_jobs)) as team:
         team.split(X.shape[0], work)

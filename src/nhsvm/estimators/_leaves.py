@@ -16,7 +16,7 @@ _NOT_LARGE = 2**28  # bytes
 
 def best_of_all(X: Any, learned: Learned, columns: Columns, n_jobs: int | None) -> IntArray:
     """The leaf with the highest score of every sample; the first of equals."""
-    from nhsvm.oracles.single_label import best_leaves
+    from nhsvm.oracles.leaves import best_leaves
 
     best = np.empty(X.shape[0], dtype=np.int32)
 
@@ -32,7 +32,7 @@ def best_of_all(X: Any, learned: Learned, columns: Columns, n_jobs: int | None) 
 
 def scores_of_all(X: Any, learned: Learned, columns: Columns, n_jobs: int | None) -> Floats:
     """γ(x, l) of every sample and leaf."""
-    from nhsvm.oracles.single_label import leaf_scores
+    from nhsvm.oracles.leaves import leaf_scores
 
     out = np.empty((X.shape[0], columns.n_leaves), dtype=learned.values.dtype)
 
@@ -61,7 +61,7 @@ def _pays(X: Any, learned: Learned, columns: Columns) -> bool:
 
 def _along_paths(learned: Learned, columns: Columns) -> Learned:
     """Σ_{n∈Ā(l)} U_n of every leaf l."""
-    from nhsvm.oracles.single_label import leaf_scores
+    from nhsvm.oracles.leaves import leaf_scores
 
     values, by_feature, bias = learned
     if by_feature:  # the weights of a feature are summed as the scores of a sample are

@@ -48,7 +48,7 @@ class Replay:
 
     def gains_of_true(self) -> FloatArray:
         """What the true labels of all samples add to the best label sets."""
-        from nhsvm.oracles._gains import label_gains
+        from nhsvm.oracles.dag.primal import label_gains
 
         true = self.held.true
         gains = np.empty(true.nnz)
@@ -73,7 +73,7 @@ class Replay:
         self, offsets: FloatArray, predicted: sp.csr_array, which: IntArray, counted: FloatArray
     ) -> Iterator[Flips]:
         """Of every leaf in ``which``, the samples that have it, and those that are nearest to getting it."""
-        from nhsvm.oracles._gains import label_gains
+        from nhsvm.oracles.dag.primal import label_gains
 
         n = len(self.held.scores)
         gains = np.empty((len(which), n), dtype=np.float32)
@@ -82,7 +82,7 @@ class Replay:
             gains[:, rows] = label_gains(self.graph, *self._best(rows, offsets), which).T
 
         self._each(use)
-        needed = np.full(n, not self.inference.oracle.allow_empty) & (np.diff(predicted.indptr) == 1)
+        needed = np.full(n, not self.inference.allow_empty) & (np.diff(predicted.indptr) == 1)
         true, pred = self.held.true.tocsc(), predicted.tocsc()
         found = []
         for gain, leaf in zip(gains, which.tolist(), strict=True):
@@ -100,7 +100,7 @@ class Replay:
         self, predicted: sp.csr_array, which: IntArray, counted: FloatArray, samples: list[npt.NDArray[np.int64]]
     ) -> Iterator[tuple[FloatArray, FloatArray]]:
         """For every leaf and its samples, how many true nodes, and how many in all, come and go with it."""
-        from nhsvm.oracles._gains import label_gains
+        from nhsvm.oracles.dag.primal import label_gains
 
         ends = np.cumsum([len(some) for some in samples])
         leaf = np.repeat(np.arange(len(which)), [len(some) for some in samples])

@@ -44,7 +44,6 @@ class SetFit:
             bias=bias,
             dtype=dtype,
             offset=on_leaves(h.graph, float(self.leaf_offset))[columns.nodes],
-            quicker=oracle.quicker() if hasattr(oracle, "quicker") else (),
             answers=answers,
             memory=allowed_bytes(self.memory_limit),
         )

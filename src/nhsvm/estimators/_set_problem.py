@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
 from nhsvm.columns import Columns
 from nhsvm.errors import OptionError
 from nhsvm.estimators._label_sets import LabelSets
 from nhsvm.hierarchy import Hierarchy
-from nhsvm.hierarchy.graph import FloatArray, Graph, Ragged
+from nhsvm.hierarchy.graph import FloatArray, Ragged
 from nhsvm.losses import Loss
+from nhsvm.oracles.protocol import Oracle
 
 
 def true_columns(sets: LabelSets, columns: Columns) -> Ragged:
@@ -60,7 +58,7 @@ def loss_weights(loss: Loss, hierarchy: Hierarchy, columns: Columns, allow_empty
     return weights[nodes]
 
 
-def training_oracles(name: str, hierarchy: Hierarchy, allow_empty: bool) -> tuple[Any, Any]:
+def training_oracles(name: str, hierarchy: Hierarchy, allow_empty: bool) -> tuple[Oracle, Oracle | None]:
     """The oracle of a name; and one of label sets, if that is one of a relaxation.
 
     "auto" is the dynamic programme on trees, and elsewhere the search with bounds. "lp" is the linear program, whose
@@ -75,21 +73,6 @@ def training_oracles(name: str, hierarchy: Hierarchy, allow_empty: bool) -> tupl
         child = hierarchy.nodes[int(np.argmax(graph.parents.sizes() > 1))]
         raise OptionError(f"oracle='tree_multilabel' is for trees, but {child!r} has several parents; use 'auto'")
     if name == "lp":
-        whole = WholeProgram(graph, allow_empty)
+        whole = ORACLES["lp"](graph, allow_empty=allow_empty, integral=True)
         return (whole, None) if graph.is_tree else (ORACLES["lp"](graph, allow_empty=allow_empty), whole)
     return ORACLES[name](graph, allow_empty=allow_empty), None
-
-
-class WholeProgram:
-    """The integer program as an oracle whose answers are label sets, in the form of the other oracles' answers."""
-
-    def __init__(self, graph: Graph, allow_empty: bool) -> None:
-        from nhsvm.oracles import LinearProgram
-
-        self.program, self.allow_empty = LinearProgram(graph, allow_empty=allow_empty, integral=True), allow_empty
-
-    def solve(self, rewards: FloatArray, chosen: npt.NDArray[np.uint8], value: FloatArray, bound: FloatArray) -> None:
-        """As :meth:`nhsvm.oracles.TreeMultilabel.solve`."""
-        z = np.empty(chosen.shape)
-        self.program.solve(rewards, z, value, bound)
-        chosen[:] = z

@@ -14,9 +14,9 @@ from nhsvm.estimators._data import same_length
 from nhsvm.estimators._label_sets import LabelSets, decode_sets, matrix_of
 from nhsvm.estimators._options import n_threads
 from nhsvm.estimators._set_input import rows_of
-from nhsvm.estimators._set_problem import WholeProgram
 from nhsvm.hierarchy import Hierarchy
 from nhsvm.hierarchy.graph import BoolArray, FloatArray, Graph, IntArray, PtrArray
+from nhsvm.oracles.protocol import Oracle
 
 Floats = npt.NDArray[Any]
 _CHUNK = 2**18  # scores of nodes at work at a time
@@ -54,15 +54,15 @@ class Inference:
     def __init__(
         self, hierarchy: Hierarchy, nodes: IntArray, allow_empty: bool, *, exact: bool = True, program: bool = False
     ) -> None:
-        from nhsvm.oracles import DagMultilabel, TreeMultilabel
+        from nhsvm.oracles import DagMultilabel, LinearProgram, TreeMultilabel
 
-        self.graph = hierarchy.graph
+        self.graph, self.allow_empty = hierarchy.graph, allow_empty
         last = np.array_equal(nodes, np.arange(self.graph.n_nodes - len(nodes), self.graph.n_nodes))
         self._nodes = slice(self.graph.n_nodes - len(nodes), None) if last else nodes  # a slice is faster
         self._position = np.cumsum(self.graph.is_leaf, dtype=np.int32) - np.int32(1)
-        self.oracle: Any
+        self.oracle: Oracle
         if program and exact:
-            self.oracle = WholeProgram(self.graph, allow_empty)
+            self.oracle = LinearProgram(self.graph, allow_empty=allow_empty, integral=True)
         elif self.graph.is_tree:
             self.oracle = TreeMultilabel(self.graph, allow_empty=allow_empty)
         else:
@@ -86,7 +86,7 @@ class Inference:
 
 def held_gains(inference: Inference, scores: Floats, offsets: FloatArray, n_jobs: int | None) -> FloatArray:
     """What every leaf adds to the best label set, (n_samples, n_leaves), from scores of columns."""
-    from nhsvm.oracles._gains import label_gains
+    from nhsvm.oracles.dag.primal import label_gains
     from nhsvm.solvers._threads import Team
 
     graph = inference.graph
@@ -177,7 +177,7 @@ class Sets:
     def _gains(self, X: Any, *, exact: bool = True) -> Gains:
         """What every class adds to the best label set."""
         from nhsvm.estimators._along import along_directions
-        from nhsvm.oracles._gains import label_gains
+        from nhsvm.oracles.dag.primal import label_gains
 
         X = self._checked(X)  # type: ignore[attr-defined]
         inference, offsets, graph = self._inference(exact=exact), self._all_offsets(), self.hierarchy_.graph

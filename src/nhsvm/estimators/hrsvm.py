@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -122,19 +121,19 @@ class LeafInference(Inference):
     """
 
     def __init__(self, graph: Graph, columns: Columns, class_leaves: IntArray, allow_empty: bool) -> None:
-        self.graph, self._columns, self._own = graph, columns, graph.leaves[class_leaves]
+        self.graph, self.allow_empty = graph, allow_empty
+        self._columns, self._own = columns, graph.leaves[class_leaves]
         self._position = np.cumsum(graph.is_leaf, dtype=np.int32) - np.int32(1)
-        self.oracle = SimpleNamespace(allow_empty=allow_empty)  # nothing has to be searched for
 
     def best(self, scores: npt.NDArray[Any], offsets: FloatArray) -> tuple[FloatArray, npt.NDArray[np.uint8]]:
         """(scores of nodes, 1 for the leaves of the best set); ``offsets`` of leaves are added."""
-        from nhsvm.oracles.single_label import leaf_scores
+        from nhsvm.oracles.leaves import leaf_scores
 
         found = np.empty((len(scores), len(self._own)), dtype=scores.dtype)
         leaf_scores(self._columns, scores, found)
         found = found + offsets[self._own]
         chosen = found > 0.0
-        if not self.oracle.allow_empty:
+        if not self.allow_empty:
             alone = np.flatnonzero(~chosen.any(axis=1))
             chosen[alone, found[alone].argmax(axis=1)] = True
         full, inside = (

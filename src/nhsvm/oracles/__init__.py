@@ -1,4 +1,6 @@
-"""The most violating label of a sample: argmax over labels of score plus loss, one problem class a file.
+"""The most violating label of a sample: argmax over labels of score plus loss.
+
+:class:`SingleLabel` is over Y_s, all others are over Y_m and keep to :class:`Oracle`.
 
 >>> from nhsvm import Hierarchy
 >>> from nhsvm.oracles import most_violating
@@ -14,12 +16,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from nhsvm.oracles._door import MostViolating, most_violating
     from nhsvm.oracles.brute_force import BruteForce
-    from nhsvm.oracles.dag_multilabel import DagMultilabel
+    from nhsvm.oracles.dag import DagMultilabel
+    from nhsvm.oracles.inference import MostViolating, most_violating
+    from nhsvm.oracles.leaves import SingleLabel
     from nhsvm.oracles.lp import LinearProgram
-    from nhsvm.oracles.single_label import SingleLabel
-    from nhsvm.oracles.tree_multilabel import TreeMultilabel
+    from nhsvm.oracles.protocol import Oracle
+    from nhsvm.oracles.tree import TreeMultilabel
 
 __all__ = [
     "ORACLES",
@@ -27,21 +30,44 @@ __all__ = [
     "DagMultilabel",
     "LinearProgram",
     "MostViolating",
+    "Oracle",
     "SingleLabel",
     "TreeMultilabel",
     "most_violating",
 ]
 
 
+_HOME = {
+    "BruteForce": "brute_force",
+    "DagMultilabel": "dag",
+    "LinearProgram": "lp",
+    "MostViolating": "inference",
+    "Oracle": "protocol",
+    "SingleLabel": "leaves",
+    "TreeMultilabel": "tree",
+    "most_violating": "inference",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """A public name, imported with numba or HiGHS when it is asked for."""
+    if name in _HOME:
+        return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 class _Family(Mapping[str, Any]):
-    """Name → class; a class is imported, with numba or HiGHS, when it is asked for."""
+    """Name → class, imported when it is asked for."""
 
     def __init__(self, classes: dict[str, str]) -> None:
         self._classes = classes
 
     def __getitem__(self, name: str) -> Any:
-        own = self._classes[name]
-        return getattr(import_module(f"{__name__}.{name}"), own)
+        return __getattr__(self._classes[name])
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._classes)
@@ -50,24 +76,13 @@ class _Family(Mapping[str, Any]):
         return len(self._classes)
 
 
-_CLASSES = {
-    "brute_force": "BruteForce",
-    "dag_multilabel": "DagMultilabel",
-    "lp": "LinearProgram",
-    "single_label": "SingleLabel",
-    "tree_multilabel": "TreeMultilabel",
-}
-_HOME = {name: module for module, name in _CLASSES.items()} | {"MostViolating": "_door", "most_violating": "_door"}
-
-ORACLES: Mapping[str, Any] = _Family(_CLASSES)
-"""Every oracle by its name, which is its file's. All but ``single_label``, over Y_s, are over Y_m."""
-
-
-def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return __all__
+ORACLES: Mapping[str, Any] = _Family(
+    {
+        "brute_force": "BruteForce",
+        "dag_multilabel": "DagMultilabel",
+        "lp": "LinearProgram",
+        "single_label": "SingleLabel",
+        "tree_multilabel": "TreeMultilabel",
+    }
+)
+"""Every oracle by its name as an option. All but ``single_label``, over Y_s, are over Y_m."""

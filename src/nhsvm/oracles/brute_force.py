@@ -10,7 +10,7 @@ import numpy.typing as npt
 from nhsvm.errors import OptionError
 from nhsvm.hierarchy.graph import FloatArray, Graph
 from nhsvm.losses import Loss
-from nhsvm.oracles._arrays import checked
+from nhsvm.oracles.protocol import Oracle
 
 _MOST_LEAVES = 16  # 65,535 label sets
 
@@ -50,7 +50,7 @@ def brute_force(
     return best, float(values[best])
 
 
-class BruteForce:
+class BruteForce(Oracle):
     """argmax Σ_{n∈y} r_n over Y_m (Eq. 19), the closures of all non-empty leaf sets, one by one.
 
     Parameters
@@ -80,8 +80,7 @@ class BruteForce:
             raise OptionError(
                 f"brute_force tries all sets of up to {_MOST_LEAVES} leaves, but there are {graph.n_leaves}"
             )
-        self.graph = graph
-        self.allow_empty = allow_empty
+        super().__init__(graph, allow_empty)
         leaves = range(graph.n_leaves)
         above = np.zeros((graph.n_leaves, graph.n_nodes), np.uint8)
         for k in leaves:
@@ -92,9 +91,7 @@ class BruteForce:
         )
         self.sets.flags.writeable = False
 
-    def solve(self, rewards: FloatArray, chosen: npt.NDArray[np.uint8], value: FloatArray, bound: FloatArray) -> None:
-        """As :meth:`nhsvm.oracles.TreeMultilabel.solve`."""
-        checked(self.graph, rewards, chosen, value, bound, np.uint8)
+    def _solve(self, rewards: FloatArray, chosen: npt.NDArray[np.uint8], value: FloatArray, bound: FloatArray) -> None:
         for t, r in enumerate(rewards):
             values = self.sets @ r
             best = int(np.argmax(values))

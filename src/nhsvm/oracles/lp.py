@@ -6,16 +6,17 @@ from threading import Lock
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
 
 from nhsvm.errors import DataError, NotSolvedError
 from nhsvm.hierarchy.graph import FloatArray, Graph
-from nhsvm.oracles._arrays import checked
+from nhsvm.oracles.protocol import Oracle
 
 _WHOLE = 1e-6  # this near to 0 and 1, an answer is a label set: HiGHS promises 1e-7 at its defaults
 
 
-class LinearProgram:
+class LinearProgram(Oracle):
     """argmax Σ_n z_n·r_n over Eq. 19 with 0 ≤ z ≤ 1 in place of z ∈ {0, 1}, for trees and DAGs (Section 7.1).
 
     The constraints are z_c ≤ z_p for every edge, z_n ≤ Σ_c z_c for every inner node, and Σ_leaves z ≥ 1, which the
@@ -28,10 +29,14 @@ class LinearProgram:
     allow_empty : bool
         Admit the empty set, of value 0, as well: no sum has to reach 1.
     integral : bool
-        Where the answer is fractional, go on to the integer program.
+        Where the answer is fractional, go on to the integer program, so that every answer is a label set.
 
     Notes
     -----
+    ``chosen`` is exactly 0 and 1 where it is a label set; ``dtype`` is float64, or uint8 with ``integral``. ``bound``
+    is the value of the linear program's dual (of HiGHS's proof for an integer program), which no label set exceeds by
+    more than rounding. :class:`~nhsvm.errors.NotSolvedError` is raised if HiGHS ends without an optimum.
+
     One HiGHS model for the lifetime of the oracle; from sample to sample only its costs change. Each sample starts from
     the basis of slacks, not from the last sample's: it is feasible for the dual simplex method whatever the costs are,
     which made it as fast or faster (``docs/architecture.md``), and an answer then depends on its own rewards only.
@@ -48,41 +53,22 @@ class LinearProgram:
     >>> LinearProgram(h.graph).solve(rewards, chosen, value, bound)
     >>> chosen, value
     (array([[1. , 1. , 1. , 1. , 0.5, 0.5, 0.5]]), array([3.5]))
+    >>> chosen = np.empty((1, h.n_nodes), np.uint8)
     >>> LinearProgram(h.graph, integral=True).solve(rewards, chosen, value, bound)
     >>> value
     array([3.])
     """
 
     def __init__(self, graph: Graph, *, allow_empty: bool = False, integral: bool = False) -> None:
-        self.graph = graph
-        self.allow_empty = allow_empty
+        super().__init__(graph, allow_empty)
         self.integral = integral
+        self.dtype = np.uint8 if integral else np.float64
         self._rows, self._least = _constraints(graph, allow_empty)
         self._columns = np.arange(graph.n_nodes, dtype=np.int32)
         self._model = _model(self._rows, self._least)
         self._lock = Lock()
 
-    def solve(self, rewards: FloatArray, chosen: FloatArray, value: FloatArray, bound: FloatArray) -> None:
-        """The best z of every sample.
-
-        Parameters
-        ----------
-        rewards : float64 array of (batch, n_nodes)
-            r, finite. Not changed.
-        chosen : float64 array of (batch, n_nodes)
-            Filled: z, exactly 0 and 1 where it is a label set.
-        value, bound : float64 arrays of batch
-            Filled: Σ z_n·r_n; and the value of the linear program's dual (of HiGHS's proof for an integer program),
-            which no label set exceeds by more than rounding.
-
-        Raises
-        ------
-        DataError
-            If a reward is not finite.
-        NotSolvedError
-            If HiGHS ends without an optimum.
-        """
-        checked(self.graph, rewards, chosen, value, bound, np.float64)
+    def _solve(self, rewards: FloatArray, chosen: npt.NDArray[Any], value: FloatArray, bound: FloatArray) -> None:
         for t, r in enumerate(rewards):
             largest = float(np.abs(r).max())
             if not np.isfinite(largest):
@@ -91,7 +77,7 @@ class LinearProgram:
             with self._lock:
                 z, most = self._solve_one(r / unit)
             chosen[t] = z
-            value[t] = r @ chosen[t]
+            value[t] = r @ z
             bound[t] = max(most * unit, value[t])
 
     def _solve_one(self, r: FloatArray) -> tuple[FloatArray, float]:

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from nhsvm.columns import Columns
 from nhsvm.hierarchy.graph import FloatArray, IntArray, PtrArray
-from nhsvm.oracles._proposals import Proposals
+from nhsvm.oracles.leaves import Proposals
 from nhsvm.rows import StoredRows
 from nhsvm.solvers._block import placed_kernel
 from nhsvm.solvers._places import Places, find_places

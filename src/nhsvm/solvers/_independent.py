@@ -28,8 +28,7 @@ import numpy.typing as npt
 from nhsvm.columns import Columns
 from nhsvm.hierarchy.graph import BoolArray, FloatArray, PtrArray, Ragged
 from nhsvm.objective import Certificate
-from nhsvm.oracles._proposals import Proposals
-from nhsvm.oracles.single_label import leaf_scores
+from nhsvm.oracles.leaves import Proposals, leaf_scores
 from nhsvm.solvers._ascent import Ascent, Options
 from nhsvm.solvers._carry import carried
 from nhsvm.solvers._independent_step import (

@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from nhsvm.hierarchy.graph import FloatArray, PtrArray
-from nhsvm.oracles._arrays import check_finite
-from nhsvm.oracles._dag_cores import DagCores, Rooms
-from nhsvm.oracles._dag_few import DagFew, Lists
+from nhsvm.oracles.dag.candidate_search import CandidateSearch, Rooms
+from nhsvm.oracles.dag.candidates import LeafCandidates, Lists
+from nhsvm.oracles.protocol import check_finite
 from nhsvm.solvers._levels import Levels, Making
 from nhsvm.solvers._memory import Weights
 from nhsvm.solvers._set_problem import SetProblem
@@ -33,7 +33,7 @@ class LeafSearch:
     Parameters
     ----------
     problem : SetProblem
-    few : DagFew
+    few : LeafCandidates
         Of the columns.
 
     Attributes
@@ -42,10 +42,13 @@ class LeafSearch:
         The quickest first; the first one's bounds say little.
     """
 
-    def __init__(self, problem: SetProblem, few: DagFew) -> None:
+    def __init__(self, problem: SetProblem, few: LeafCandidates) -> None:
         self.problem, self.few = problem, few
         rooms: Rooms = {}
-        self.oracles: tuple[DagFew | DagCores, ...] = few, *(DagCores(few, *effort, rooms) for effort in _EFFORTS)
+        self.oracles: tuple[LeafCandidates | CandidateSearch, ...] = (
+            few,
+            *(CandidateSearch(few, *effort, rooms) for effort in _EFFORTS),
+        )
 
     def shelves(self, samples: PtrArray, effort: int, weights: Weights, state: Levels) -> tuple[Making, FloatArray]:
         """Samples with the label sets that one of the oracles finds, ready for steps; and their slacks.
@@ -78,7 +81,7 @@ class LeafSearch:
             return put
         lists = np.split(put[1], put[0][1:-1])
         for t in worse.tolist():
-            leaves = self.few.below.leaf_of[self.problem.truth.row(samples[t])]
+            leaves = self.few.graph.leaf_of[self.problem.truth.row(samples[t])]
             lists[t] = leaves[leaves >= 0]
         slack[worse] = 0.0
         return np.concatenate([[0], np.cumsum([len(one) for one in lists])]), np.concatenate(lists)
@@ -125,7 +128,7 @@ class LeafSearch:
                 scores += self.problem.offsets.astype(scores.dtype)
                 (indptr, leaves), _, _ = self.few.found(scores, self.few.useful(scores))
                 for t in range(some.start, some.stop):
-                    true = self.few.below.leaf_of[self.problem.truth.row(samples[t])]
+                    true = self.few.graph.leaf_of[self.problem.truth.row(samples[t])]
                     mine = leaves[indptr[t - some.start] : indptr[t - some.start + 1]]
                     wrong[t] = not np.array_equal(np.sort(true[true >= 0]), mine)
 

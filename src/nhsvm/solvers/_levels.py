@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from nhsvm.columns import Columns
 from nhsvm.hierarchy.graph import FloatArray, IntArray, PtrArray, Ragged
-from nhsvm.oracles._dag_few import DagFew, Lists
+from nhsvm.oracles.dag.candidates import LeafCandidates, Lists
 from nhsvm.solvers._level_layout import layout_kernel, rising_kernel
 from nhsvm.solvers._level_marginals import beta_kernel, held_kernel, keep_kernel
 from nhsvm.solvers._level_step import ALL, level_batch_kernel
@@ -114,7 +114,7 @@ class Levels:
         self.truth, self.whole = truth, whole
         self.lattice = _points(columns.n_columns) if whole else _lattice(columns, above)
         leaf_of = self.lattice.leaf_of
-        self.few = DagFew(above, columns.paths, allow_empty)  # the oracle on columns
+        self.few = LeafCandidates(above, columns.paths, allow_empty)  # the oracle on columns
         # of every sample: number of leaves of each cell, masses, leaves, levels
         self.sizes: list[IntArray] = []
         self.masses: list[FloatArray] = list(costs[:, None].copy())
@@ -164,7 +164,7 @@ class Levels:
             What the oracle has found.
         team : Team
         """
-        leaf_columns = self.few.below.leaf_node
+        leaf_columns = self.few.graph.leaf_node
         none = np.zeros(CHUNK + 1, np.int64), np.empty(0, np.int32)
 
         def made(some: slice) -> list[npt.NDArray[Any]]:

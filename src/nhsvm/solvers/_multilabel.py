@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from nhsvm.hierarchy.graph import FloatArray, Ragged
 from nhsvm.objective import Certificate
+from nhsvm.oracles.protocol import Oracle
 from nhsvm.solvers._ascent import SWEEPS, Options
 from nhsvm.solvers._leaf_search import Ahead, LeafSearch
 from nhsvm.solvers._level_step import SETTLE, USED
@@ -26,7 +27,7 @@ from nhsvm.solvers._marginals import Marginals
 from nhsvm.solvers._memory import Weights
 from nhsvm.solvers._rounding import gamma, of_sums
 from nhsvm.solvers._set_certificate import AT_A_TIME, READY, SetCertificate
-from nhsvm.solvers._set_problem import SetOracle, SetProblem
+from nhsvm.solvers._set_problem import SetProblem
 from nhsvm.solvers._steps import Steps, follow, loss_terms
 from nhsvm.solvers._threads import Team
 from nhsvm.solvers._updates import Updates
@@ -88,15 +89,15 @@ class SetAscent(SetCertificate):
         if isinstance(made, Levels):
             self.ratio = 1.0  # steps change the weights, and so what was met; where it is good enough, none are taken
         # what the oracle knows of every sample from the last time, and how to renew that, if it can make use of it
-        oracle: Any = problem.oracle
-        self.recalled = oracle.memory(problem.n_samples) if hasattr(oracle, "memory") else None
+        oracle = problem.oracle
+        self.recalled = oracle.memory(problem.n_samples)
         self.renewal = None if self.recalled is None else oracle.renewal
-        self.relaxation = oracle.relaxed() if self.recalled is not None and isinstance(made, Levels) else None
+        self.relaxation = oracle.relaxation() if self.recalled is not None and isinstance(made, Levels) else None
         if self.relaxation is not None:
             self.ratio = 1.0 / READY  # a certificate before a relaxation is worth a try would be in vain
         self.near = _NEARER if self.renewal is None else _NEAR
-        self.oracles = problem.oracles
-        if self.recalled is None and isinstance(made, Levels) and hasattr(oracle, "few"):
+        self.oracles = oracle.stages
+        if self.recalled is None and isinstance(made, Levels) and oracle.leaf_candidates is not None:
             self.search = LeafSearch(problem, made.few)
             self.oracles = self.search.oracles
             # of every sample: C ξ and its part of the gap when it was last visited; not in the last pass
@@ -285,7 +286,9 @@ class SetAscent(SetCertificate):
             samples = order[lo : lo + size]
             rewards = np.empty((len(samples), self.weights.n_columns))
             self.rewards(samples, rewards)
-            layout: Any = self.state.layout(samples, rewards, np.zeros(rewards.shape, self.problem.kind), self.team)
+            layout: Any = self.state.layout(
+                samples, rewards, np.zeros(rewards.shape, self.problem.oracle.dtype), self.team
+            )
             steps: Any = self.steps(samples, layout)
             steps.part = SETTLE
             batch = self.weights.batch(samples)
@@ -330,8 +333,8 @@ class SetAscent(SetCertificate):
         problem, n = self.problem, len(samples)
         scorer = self.weights.scorer(samples)
         scores = np.empty((n, self.weights.n_columns), dtype=self.weights.dtype)
-        rewards, chosen = np.empty(scores.shape), np.empty(scores.shape, problem.kind)
-        slack = np.empty(n)
+        rewards, slack = np.empty(scores.shape), np.empty(n)
+        chosen: npt.NDArray[Any] = np.empty(scores.shape, problem.oracle.dtype)
 
         def work(lo: int, hi: int) -> None:
             scorer(lo, hi, scores)
@@ -405,8 +408,8 @@ class SetAscent(SetCertificate):
         indptr, columns, values = self.state.beta(self.costs)
         return Updates(indptr, columns, alpha[columns] * values), np.zeros(len(alpha))
 
-    def relaxed_run(self, relaxation: SetOracle) -> SetAscent:
-        problem = replace(self.problem, oracle=relaxation, answers=self.problem.oracle, quicker=())
+    def relaxed_run(self, relaxation: Oracle) -> SetAscent:
+        problem = replace(self.problem, oracle=relaxation, answers=self.problem.oracle)
         state, mine = _first_state(problem), self.state
         assert isinstance(state, Levels)
         assert isinstance(mine, Levels)

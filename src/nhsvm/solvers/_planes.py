@@ -16,7 +16,7 @@ import numpy.typing as npt
 from nhsvm._jit import inlined, kernel
 from nhsvm.columns import Columns
 from nhsvm.hierarchy.graph import FloatArray, IntArray, PtrArray
-from nhsvm.oracles._proposals import Proposals
+from nhsvm.oracles.leaves import Proposals
 from nhsvm.solvers._block import batch_kernel
 from nhsvm.solvers._carry import carried
 from nhsvm.solvers._rounding import CANCELLED, excess, gamma, path_doubt

@@ -10,12 +10,13 @@ import numpy as np
 
 from nhsvm.hierarchy.graph import FloatArray
 from nhsvm.objective import Certificate
+from nhsvm.oracles.protocol import Oracle
 from nhsvm.solvers._ascent import Ascent
 from nhsvm.solvers._leaf_search import LeafSearch
 from nhsvm.solvers._levels import Levels
 from nhsvm.solvers._marginals import Marginals
 from nhsvm.solvers._set_bounds import LOOSE, Bounds, Stage
-from nhsvm.solvers._set_problem import SetOracle, SetProblem
+from nhsvm.solvers._set_problem import SetProblem
 
 AT_A_TIME = 16  # samples on a large graph that are asked about together, and of a batch of a relaxation
 _SCORES = 2**18  # scores (samples × nodes) in one chunk of a certificate
@@ -31,13 +32,13 @@ class SetCertificate(Ascent):
 
     Attributes
     ----------
-    oracles : tuple of SetOracle
+    oracles : tuple of Oracle
         The quickest first; ``effort`` is the one in use.
     search : LeafSearch, optional
         Asks in their place on large graphs.
     renewal : callable, optional
         An oracle that renews, by so many sweeps, what is remembered of samples.
-    relaxation : SetOracle, optional
+    relaxation : Oracle, optional
         Finds points of a relaxation whose bounds are those that sweeps can reach.
     thorough : bool
         The oracle itself is asked, from now on.
@@ -56,15 +57,15 @@ class SetCertificate(Ascent):
     bounds: Bounds
     tried, in_vain = False, np.inf
     search: LeafSearch | None = None
-    renewal: Callable[[int], SetOracle] | None
-    relaxation: SetOracle | None
+    renewal: Callable[[int], Oracle] | None
+    relaxation: Oracle | None
 
     @abstractmethod
     def remembered(self, samples: np.ndarray) -> dict[str, Any]:
         """What to tell the oracle beside the rewards of samples."""
 
     @abstractmethod
-    def relaxed_run(self, relaxation: SetOracle) -> SetCertificate:
+    def relaxed_run(self, relaxation: Oracle) -> SetCertificate:
         """A run of the relaxed problem from the marginals that the dual variables are, on the same weights."""
 
     def measured(self) -> tuple[Certificate, int]:

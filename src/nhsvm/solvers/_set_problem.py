@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,20 +12,9 @@ import numpy.typing as npt
 from nhsvm.columns import Columns
 from nhsvm.errors import OptionError
 from nhsvm.hierarchy.graph import FloatArray, Graph, PtrArray, Ragged
+from nhsvm.oracles.protocol import Oracle
 from nhsvm.solvers._memory import Weights, make_weights
 from nhsvm.solvers._problem import prepare
-
-
-class SetOracle(Protocol):
-    """The best label set under node rewards; see :class:`nhsvm.oracles.TreeMultilabel`.
-
-    One that has ``memory`` is told what it found for the same sample before, and has ``renewal``, see
-    :class:`nhsvm.oracles.DagMultilabel`.
-    """
-
-    allow_empty: bool
-
-    def solve(self, rewards: FloatArray, chosen: Any, value: FloatArray, bound: FloatArray) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -44,7 +33,9 @@ class SetProblem:
         Leaves must have a column each.
     above : Ragged
         For every column the columns next above, see :func:`nhsvm.columns.column_parents`.
-    oracle : SetOracle
+    oracle : Oracle
+        Its first stages find label sets on the way. For certificates each next one is asked only about samples for
+        which the last was not good enough.
     loss_weights : array of n_columns
         w_n of the loss Σ_n w_n 1[n in one of y, y_i]; nodes that are no columns have none.
     n_nodes : int
@@ -55,10 +46,7 @@ class SetProblem:
         Precision of the weights; that of X by default.
     offset : array of n_columns, optional
         Added to the score of every column.
-    quicker : tuple of SetOracle
-        Oracles that take less time and find less, the quickest first. It finds label sets on the way; for certificates
-        each next one is asked only about samples for which the last was not good enough.
-    answers : SetOracle, optional
+    answers : Oracle, optional
         Finds label sets where ``oracle`` finds points of a relaxation, float64 in place of 0 and 1; errors are counted
         with it. The problem that is solved is then that of the relaxation.
     graph : Graph, optional
@@ -72,14 +60,13 @@ class SetProblem:
     costs: FloatArray
     columns: Columns
     above: Ragged
-    oracle: SetOracle
+    oracle: Oracle
     loss_weights: FloatArray
     n_nodes: int
     bias: float = 1.0
     dtype: npt.DTypeLike | None = None
     offset: FloatArray | None = None
-    quicker: tuple[SetOracle, ...] = ()
-    answers: SetOracle | None = None
+    answers: Oracle | None = None
     graph: Graph | None = None
     memory: int | None = None
 
@@ -127,18 +114,8 @@ class SetProblem:
         true = np.bincount(owners, weights=change[self.truth.indices], minlength=self.n_samples)
         return np.asarray(extra.sum() + true, np.float64)
 
-    @property
-    def kind(self) -> npt.DTypeLike:
-        """Of what ``oracle`` finds."""
-        return np.uint8 if self.answers is None else np.float64
-
-    @property
-    def oracles(self) -> tuple[SetOracle, ...]:
-        """All, the quickest first."""
-        return *self.quicker, self.oracle
-
     def asked(
-        self, oracle: SetOracle, rewards: FloatArray, **remembered: Any
+        self, oracle: Oracle, rewards: FloatArray, **remembered: Any
     ) -> tuple[npt.NDArray[Any], FloatArray, FloatArray]:
         """Label sets, or points, as columns, their values and bounds; ``remembered`` goes to the oracle."""
         n = len(rewards)
@@ -146,8 +123,8 @@ class SetProblem:
         if self.columns.n_columns < self.n_nodes:
             full = np.zeros((n, self.n_nodes))
             full[:, self.columns.nodes] = rewards
-        kind = np.uint8 if oracle is self.answers else self.kind
-        chosen, value, bound = np.empty((n, self.n_nodes), kind), np.empty(n), np.empty(n)
+        chosen: npt.NDArray[Any] = np.empty((n, self.n_nodes), oracle.dtype)
+        value, bound = np.empty(n), np.empty(n)
         oracle.solve(full, chosen, value, bound, **remembered)
         return (chosen if full is rewards else np.ascontiguousarray(chosen[:, self.columns.nodes])), value, bound
 

@@ -31,7 +31,7 @@ import numpy as np
 
 from nhsvm.hierarchy.graph import FloatArray
 from nhsvm.objective import Certificate
-from nhsvm.oracles._proposals import Proposals
+from nhsvm.oracles.leaves import Proposals
 from nhsvm.solvers._ascent import SWEEPS, Ascent
 from nhsvm.solvers._in_use import InUse
 from nhsvm.solvers._measure import measure, slack_errors

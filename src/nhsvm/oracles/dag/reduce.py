@@ -1,11 +1,33 @@
-"""What every best set holds and what none does, by a maximum flow: the stage after :mod:`nhsvm.oracles._dag_prune`.
+"""Nodes that no best set holds, and nodes that every one does, by the rewards alone: before the first round.
 
+With trained weights most of a large graph costs more than anything below it brings, and rounds at all of it would take
+most of the time.
+
+Pruning
+-------
+Let *private* cover of a node be made of nodes of which every one has a single parent: it can be had
+whatever else is in the set. A node whose parents are in every best set is in, too, if its own reward and the best that
+is private below it are worth something together. And a node is out of every best set if it is worth less than nothing
+even with all that it holds up,
+
+    B_i = ĝ_i + Σ_p X_p  over its parents p,
+
+- ĝ_i = r_i + Σ_c max(π_c, 0), or r_i + max(d_i, max_c π_c) where no π_c is positive. What a child is worth to it, π_c,
+  is ĝ_c if the child has no other parent; else B_c, in full for each of them if positive, in equal parts if not;
+- X_p bounds what it costs if p loses its last child. Then p is covered by what is private, for D_p ≤ 0, or left out,
+  which may cost its own parents their last child: X_p = max(0, min(−D_p, r_p + Σ_q X_q)).
+
+If B_i < 0, any set with i gets better by taking out i with all below it and mending what that leaves uncovered. Cover
+that runs through i itself does not count then (``second``).
+
+Cutting
+-------
 Sets that hold the parents of their members are *closures*, and the closure of largest weight is a minimum cut: nodes of
 positive weight pay for the nodes above them, and what a largest flow of payments leaves over is its value. Two kinds of
 weights make such closures say something about best sets, in which, beyond that, every node needs a child:
 
 - *Low* weights say what a node brings at least: max(r + D, min(r, 0)), where D ≤ 0 is the best cover that is private
-  (see _dag_prune). Let C be the smallest closure of largest low weight. If a best set y lacked some of it, what is
+  (see above). Let C be the smallest closure of largest low weight. If a best set y lacked some of it, what is
   missing would have positive weight, since y ∩ C is a closure, too. To add it, with private cover where D was counted,
   makes y better: nodes of C without a child in C have positive weight, or C would not be the smallest. So y holds C.
 - *High* weights say what a node brings at most: r + Σ X over its parents, X being what it costs if a parent loses its
@@ -18,13 +40,131 @@ less than low ones, so that the second flow goes on from the first.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from nhsvm._jit import inlined, kernel
-from nhsvm.oracles._dag_work import OFF, ON, RUNNING
+from nhsvm._jit import inlined, kernel, prefetch
+from nhsvm.hierarchy.graph import FloatArray, IntArray
+from nhsvm.oracles.dag.core import FREE, OFF, ON, RUNNING, Links, links_of
+from nhsvm.oracles.protocol import States
 
-_FAR = 1 << 30  # label of what has no way to a node that is to be paid for
-_ROUNDS = 3  # of pushes; what they leave is found faster one way at a time
+_AHEAD = 12  # edges, as in bound.py
+
+# What is noted of a node, 64 bytes, so that it takes one cache line to look at a parent. What is private below it:
+# sum of what is worth something, best cover, second best, child of the best; X, X without that child; of ĝ: Σ, max
+_SUM, _FIRST, _SECOND, _AT, _BARE, _BARER, _TOTAL, _TOP = range(8)
+_WORTH = _BARE  # of a node with all that is private below it, until X is known
+
+
+@kernel
+def prune_kernel(samples, lines, nodes, links, decisions):
+    """Decisions on the first cores."""
+    most = nodes.reward.shape[1]
+    child_ptr, child, parent_ptr, parent, _ = links_of(links, 0)
+    inside, covered = np.empty(most, np.uint8), np.empty(most, np.uint8)
+    note = np.empty(8 * most)  # a row a node
+    for s in range(samples.shape[0]):
+        me, line = samples[s], lines[2 * s]
+        if me.phase != RUNNING:
+            continue
+        b, n = 2 * s, line.size
+        reward, cover, decision = nodes.reward[b], nodes.cover[b], decisions[b]
+        slack, n_edges = 1e-12 * me.big, line.n_edges
+        for i in range(n):
+            t = 8 * i
+            note[t + _SUM], note[t + _FIRST], note[t + _SECOND], note[t + _AT] = 0.0, cover[i], cover[i], -1.0
+            note[t + _TOTAL], note[t + _TOP] = 0.0, cover[i]
+            inside[i], covered[i] = i == 0, cover[i] == 0.0
+        for i in range(n - 1, 0, -1):
+            t, q = 8 * i, parent_ptr[i]
+            worth = reward[i] + (note[t + _SUM] if note[t + _SUM] > 0.0 else note[t + _FIRST])
+            note[t + _WORTH] = worth
+            prefetch(note, 8 * parent[max(q - _AHEAD, 0)])
+            if parent_ptr[i + 1] - q == 1:
+                u = 8 * parent[q]
+                note[u + _SUM] += max(worth, 0.0)
+                if worth > note[u + _FIRST]:
+                    note[u + _SECOND], note[u + _FIRST], note[u + _AT] = note[u + _FIRST], worth, i
+                elif worth > note[u + _SECOND]:
+                    note[u + _SECOND] = worth
+        for i in range(1, n):
+            always = True
+            for q in range(parent_ptr[i], parent_ptr[i + 1]):
+                always &= inside[parent[q]] == 1
+            if not always:
+                continue
+            if note[8 * i + _WORTH] <= slack:  # children that need no other node count, too, whoever their parents are
+                more, best = 0.0, cover[i]
+                for e in range(child_ptr[i], child_ptr[i + 1]):
+                    c = child[e]
+                    ready = True
+                    for q in range(parent_ptr[c], parent_ptr[c + 1]):
+                        ready &= inside[parent[q]] == 1 or parent[q] == i
+                    if ready:
+                        more += max(note[8 * c + _WORTH], 0.0)
+                        best = max(best, note[8 * c + _WORTH])
+                if reward[i] + (more if more > 0.0 else best) <= slack:
+                    continue
+            inside[i] = 1
+            for q in range(parent_ptr[i], parent_ptr[i + 1]):
+                covered[parent[q]] = 1
+        for i in range(n):
+            t = 8 * i
+            dropped = 1e300 if inside[i] else reward[i]
+            for q in range(parent_ptr[i], parent_ptr[i + 1]):
+                u = 8 * parent[q]
+                prefetch(note, 8 * parent[min(q + _AHEAD, n_edges - 1)])
+                dropped += note[u + _BARER] if note[u + _AT] == i else note[u + _BARE]
+            free = inside[i] and covered[i]
+            note[t + _BARE] = 0.0 if free else max(0.0, min(-note[t + _FIRST], dropped))
+            note[t + _BARER] = 0.0 if free else max(0.0, min(-note[t + _SECOND], dropped))
+        for i in range(n - 1, 0, -1):
+            begin, end = parent_ptr[i], parent_ptr[i + 1]
+            t = 8 * i
+            worth = reward[i] + (note[t + _TOTAL] if note[t + _TOTAL] > 0.0 else note[t + _TOP])
+            held = worth
+            for q in range(begin, end):
+                u = 8 * parent[q]
+                prefetch(note, 8 * parent[max(q - _AHEAD, 0)])
+                held += note[u + _BARER] if note[u + _AT] == i else note[u + _BARE]
+            if end - begin > 1:
+                worth = held if held > 0.0 else held / (end - begin)
+            for q in range(begin, end):
+                u = 8 * parent[q]
+                note[u + _TOTAL] += max(worth, 0.0)
+                note[u + _TOP] = max(note[u + _TOP], worth)
+            note[t + _SUM] = held
+        for i in range(n):
+            out = i > 0 and note[8 * i + _SUM] < -slack and inside[i] == 0
+            for q in range(parent_ptr[i], parent_ptr[i + 1]):
+                out |= decision[parent[q]] == OFF
+            decision[i] = OFF if out else (ON if inside[i] else FREE)
+
+
+# -- cutting -----------------------------------------------------------------------------------------------------------
+
+_FAR = 1 << 30  # label of what has no path to a node that is to be paid for
+_PUSHES = 3  # rounds of them; what they leave is found faster one path at a time
+
+
+class Flow(NamedTuple):
+    """A flow on one core, and its residual graph."""
+
+    links: Links
+    decision: States
+    excess: FloatArray
+    flow: FloatArray
+
+
+class Room(NamedTuple):
+    """What searches for paths work with, by node."""
+
+    label: IntArray
+    queue: IntArray
+    origin: IntArray  # the node before it on a path
+    via: IntArray  # the edge from there; −q − 1 for edge q backwards
+    place: IntArray  # in the queue
 
 
 # -- flows: ``excess`` is what nodes can still pay, or owe if negative; ``flow`` is what is paid along an edge, to the
@@ -32,11 +172,14 @@ _ROUNDS = 3  # of pushes; what they leave is found faster one way at a time
 
 
 @inlined
-def _up(n, parent_ptr, parent, fate, excess, flow, label):
+def _pay_upward(n, net, label):
     """Pay what is owed above, the nearest first, in one pass up the graph."""
+    parent_ptr, parent, decision, excess, flow = (
+        net.links.parent_ptr, net.links.parent, net.decision, net.excess, net.flow
+    )  # fmt: skip
     for i in range(n):
         near = _FAR
-        if fate[i] != ON:
+        if decision[i] != ON:
             if excess[i] < 0.0:
                 near = 0
             else:
@@ -59,9 +202,11 @@ def _up(n, parent_ptr, parent, fate, excess, flow, label):
 
 
 @inlined
-def _pushed(n, child_ptr, child, parent_ptr, parent, slot, fate, excess, flow, label, queue, waits):
+def _push_relabel(n, net, label, queue, waits):
     """Some rounds of pushes along labels, which are distances to the next node that owes, or less."""
-    for _turn in range(_ROUNDS):
+    links, decision, excess, flow = net
+    child_ptr, child, parent_ptr, parent, slot = links
+    for _turn in range(_PUSHES):
         at, size = 0, 0
         for i in range(n):
             label[i] = _FAR
@@ -74,13 +219,13 @@ def _pushed(n, child_ptr, child, parent_ptr, parent, slot, fate, excess, flow, l
             at += 1
             for e in range(child_ptr[i], child_ptr[i + 1]):
                 c = child[e]
-                if label[c] == _FAR and fate[c] != ON:
+                if label[c] == _FAR and decision[c] != ON:
                     label[c] = label[i] + 1
                     queue[size] = c
                     size += 1
             for q in range(parent_ptr[i], parent_ptr[i + 1]):
                 p = parent[q]
-                if flow[q] > 0.0 and label[p] == _FAR and fate[p] != ON:
+                if flow[q] > 0.0 and label[p] == _FAR and decision[p] != ON:
                     label[p] = label[i] + 1
                     queue[size] = p
                     size += 1
@@ -142,16 +287,18 @@ def _pushed(n, child_ptr, child, parent_ptr, parent, slot, fate, excess, flow, l
 
 
 @inlined
-def _ways(
-    n, limit, back, child_ptr, child, parent_ptr, parent, slot, fate, excess, flow, label, queue, origin, via, place
-):
-    """One way after the other, from all nodes that can pay, or ``back`` from those that owe; whether all are found.
+def _augment(n, limit, back, net, room):
+    """One augmenting path after the other, from all nodes that can pay, or ``back`` from those that owe; whether all
+    are found.
 
-    Nodes that lead nowhere do so for all that come after, so that no node is looked at in vain twice.
+    Nodes that lead nowhere do so for all that come after, so that no node is visited in vain twice.
     """
+    links, decision, excess, flow = net
+    child_ptr, child, parent_ptr, parent, slot = links
+    label, queue, origin, via, place = room
     sign = -1.0 if back else 1.0
     for i in range(n):
-        label[i] = _FAR if fate[i] == ON else 0
+        label[i] = _FAR if decision[i] == ON else 0
     steps, turns = 0, 0
     for start in range(n - 1, -1, -1):
         if steps > limit:
@@ -203,7 +350,7 @@ def _ways(
                     j = origin[j]
                 excess[start] -= sign * amount
                 excess[hit] += sign * amount
-                if whole < size:  # a way is used up; what was found before it stays
+                if whole < size:  # an edge is used up; what was found before it stays
                     at = place[origin[queue[whole]]]
                     for k in range(whole, size):
                         label[queue[k]] = 0
@@ -218,8 +365,10 @@ def _ways(
 
 
 @inlined
-def _spread(size, value, down, least, child_ptr, child, parent_ptr, parent, slot, flow, mark, queue):
-    """Mark what the queue has ways to, or ``down`` what has ways to it; flows up to ``least`` are none."""
+def _mark_reachable(size, value, down, least, net, mark, queue):
+    """Mark what the queue has paths to, or ``down`` what has paths to it; flows up to ``least`` are none."""
+    links, flow = net.links, net.flow
+    child_ptr, child, parent_ptr, parent, slot = links
     at = 0
     while at < size:
         i = queue[at]
@@ -242,27 +391,25 @@ def _spread(size, value, down, least, child_ptr, child, parent_ptr, parent, slot
 
 
 @kernel
-def cut_kernel(
-    effort, samples, lines, all_reward, all_cover, all_state, all_child_ptr, all_child, all_parent_ptr, all_parent,
-    all_slot, all_fate,
-):  # fmt: skip
-    """Decisions for all samples that are running; ``effort`` times the nodes may be visited in search of ways."""
-    most, most_edges = all_reward.shape[1], all_slot.shape[1]
+def cut_kernel(visits, samples, lines, nodes, links, decisions):
+    """Decisions for all samples that are running; ``visits`` times the nodes may be visited in search of paths."""
+    most, most_edges = nodes.reward.shape[1], links.slot.shape[1]
     excess, best, total, bare = np.empty(most), np.empty(most), np.empty(most), np.empty(most)
     label, queue = np.empty(most, np.int32), np.empty(most, np.int32)
     origin, via, place = np.empty(most, np.int32), np.empty(most, np.int32), np.empty(most, np.int32)
     mark, flow = np.empty(most, np.uint8), np.empty(most_edges)
+    room = Room(label, queue, origin, via, place)
     for s in range(samples.shape[0]):
         me, line = samples[s], lines[2 * s]
         if me.phase != RUNNING:
             continue
         b, n, row = 2 * s, line.size, line.links
-        child_ptr, child, slot = all_child_ptr[row], all_child[row], all_slot[row]
-        parent_ptr, parent = all_parent_ptr[row], all_parent[row]
-        reward, cover, state, fate = all_reward[b], all_cover[b], all_state[b], all_fate[b]
+        reward, cover, state, decision = nodes.reward[b], nodes.cover[b], nodes.state[b], decisions[b]
+        mine = links_of(links, row)
+        parent_ptr, parent, net = mine.parent_ptr, mine.parent, Flow(mine, decision, excess, flow)
         slack = 1e-12 * me.big
         for i in range(n):
-            total[i], best[i], fate[i] = 0.0, cover[i], state[i]
+            total[i], best[i], decision[i] = 0.0, cover[i], state[i]
         for i in range(n - 1, 0, -1):
             q = parent_ptr[i]
             if parent_ptr[i + 1] - q == 1:
@@ -272,7 +419,7 @@ def cut_kernel(
                 best[p] = max(best[p], worth)
         for i in range(n):
             best[i] = min(best[i], 0.0)
-            excess[i] = 0.0 if fate[i] == ON else max(reward[i] + best[i], min(reward[i], 0.0))
+            excess[i] = 0.0 if decision[i] == ON else max(reward[i] + best[i], min(reward[i], 0.0))
         for q in range(line.n_edges):
             flow[q] = 0.0
         for high in range(2):
@@ -280,49 +427,46 @@ def cut_kernel(
                 for i in range(n):  # marked: needs no child any more
                     mark[i] = cover[i] == 0.0
                 for i in range(n):
-                    if fate[i] == ON:
+                    if decision[i] == ON:
                         for q in range(parent_ptr[i], parent_ptr[i + 1]):
                             mark[parent[q]] = 1
                 for i in range(n):
                     more = 0.0
                     for q in range(parent_ptr[i], parent_ptr[i + 1]):
                         more += bare[parent[q]]
-                    if fate[i] == ON:
+                    if decision[i] == ON:
                         bare[i] = 0.0 if mark[i] else -best[i]
                         excess[i] = 0.0
                     else:
                         bare[i] = max(0.0, min(-best[i], reward[i] + more))
                         excess[i] += reward[i] + more - max(reward[i] + best[i], min(reward[i], 0.0))
-            _up(n, parent_ptr, parent, fate, excess, flow, label)
+            _pay_upward(n, net, label)
             paid, owed = 0.0, 0.0
             for i in range(n):
                 paid += max(excess[i], 0.0)
                 owed -= min(excess[i], 0.0)
             back = owed < paid
-            if high and not back:  # ways are long where much is owed that is not paid
-                _pushed(n, child_ptr, child, parent_ptr, parent, slot, fate, excess, flow, label, queue, mark)
-            largest = _ways(
-                n, effort * n, back, child_ptr, child, parent_ptr, parent, slot,
-                fate, excess, flow, label, queue, origin, via, place,
-            )  # fmt: skip
+            if high and not back:  # paths are long where much is owed that is not paid
+                _push_relabel(n, net, label, queue, mark)
+            largest = _augment(n, visits * n, back, net, room)
             for i in range(n):
-                mark[i] = fate[i] == ON
+                mark[i] = decision[i] == ON
             size = 0
-            if high == 0:  # what payers have ways to is in, but for what has a way to a node that owes
+            if high == 0:  # what payers have paths to is in, but for what has a path to a node that owes
                 if not largest:
                     for i in range(n):
                         if excess[i] < 0.0:
                             mark[i] = 1
                             queue[size] = i
                             size += 1
-                    _spread(size, 1, True, 0.0, child_ptr, child, parent_ptr, parent, slot, flow, mark, queue)
+                    _mark_reachable(size, 1, True, 0.0, net, mark, queue)
                 size = 0
                 for i in range(n):
                     if excess[i] > slack and mark[i] == 0:
                         mark[i] = 2
                         queue[size] = i
                         size += 1
-                _spread(size, 2, False, slack, child_ptr, child, parent_ptr, parent, slot, flow, mark, queue)
+                _mark_reachable(size, 2, False, slack, net, mark, queue)
                 for i in range(n):  # here: has a child that is in
                     place[i] = 0
                 for i in range(n - 1, -1, -1):
@@ -334,20 +478,20 @@ def cut_kernel(
                     for q in range(parent_ptr[i], parent_ptr[i + 1]):
                         place[parent[q]] = 1
                 for i in range(n):
-                    fate[i] = ON if mark[i] == 2 else fate[i]
-            else:  # what has a way to a node that owes is out, but for what payers have ways to
+                    decision[i] = ON if mark[i] == 2 else decision[i]
+            else:  # what has a path to a node that owes is out, but for what payers have paths to
                 for i in range(n):
                     if excess[i] > 0.0:
                         mark[i] = 1
                         queue[size] = i
                         size += 1
-                _spread(size, 1, False, 0.0, child_ptr, child, parent_ptr, parent, slot, flow, mark, queue)
+                _mark_reachable(size, 1, False, 0.0, net, mark, queue)
                 size = 0
                 for i in range(n):
                     if excess[i] < -slack and mark[i] == 0:
                         mark[i] = 2
                         queue[size] = i
                         size += 1
-                _spread(size, 2, True, slack, child_ptr, child, parent_ptr, parent, slot, flow, mark, queue)
+                _mark_reachable(size, 2, True, slack, net, mark, queue)
                 for i in range(n):
-                    fate[i] = OFF if mark[i] == 2 else fate[i]
+                    decision[i] = OFF if mark[i] == 2 else decision[i]

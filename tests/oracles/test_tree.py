@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from nhsvm import Hierarchy
 from nhsvm.errors import HierarchyError, OptionError
-from nhsvm.oracles.tree_multilabel import TreeMultilabel
+from nhsvm.oracles.tree import TreeMultilabel
 from reference.multilabel import REWARDS, answer, random_rewards, tree_best, violated
 from strategies import SPECIAL, random_hierarchy, trees
 

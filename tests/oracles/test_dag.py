@@ -1,4 +1,4 @@
-"""The DAG oracle against brute force, the tree oracle and the integer program."""
+"""The DAG oracle against brute force, the tree oracle and the integer program; its relaxation; what a label adds."""
 
 import gc
 import threading
@@ -6,16 +6,17 @@ import weakref
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nhsvm import Hierarchy
 from nhsvm.errors import DataError, OptionError
-from nhsvm.oracles._dag_leaves import leaf_kernel
-from nhsvm.oracles._dag_plan import _PLANS, make_plan
-from nhsvm.oracles.dag_multilabel import DagMultilabel
-from nhsvm.oracles.tree_multilabel import TreeMultilabel
+from nhsvm.oracles import BruteForce, DagMultilabel, LinearProgram, TreeMultilabel
+from nhsvm.oracles.dag.plan import PLANS, make_plan
+from nhsvm.oracles.dag.primal import flip_leaves_kernel, label_gains
 from reference.dag_core import leaf_by_leaf
+from reference.gains import closure, gain
+from reference.multilabel import answer, random_rewards, violated
 from strategies import SPECIAL, dags, hierarchies, random_hierarchy, trees
 
 seeds = st.integers(0, 2**32)
@@ -262,7 +263,7 @@ def test_leaves_are_flipped_while_it_helps(h, seed, allow_empty):
     before, gap = (rewards * chosen).sum(axis=1), np.array([99.0, 99.0, 0.0])
     expected = [leaf_by_leaf(graph, r, y, allow_empty) for r, y in zip(rewards, chosen, strict=True)]
     expected[2] = chosen[2].copy()  # there is no gap, so nothing is done
-    leaf_kernel(
+    flip_leaves_kernel(
         rewards, np.abs(rewards).sum(axis=1), chosen, gap, graph.leaves, *graph.leaf_ancestors, allow_empty
     )  # fmt: skip
     assert np.array_equal(chosen, expected)
@@ -282,7 +283,7 @@ def test_what_is_renewed_is_never_wrong(h, seed, allow_empty):
     rewards = make_rewards(graph, "normal", 4, rng)
     rewards[1] = -np.abs(rewards[1])
     chosen, value, bound = np.empty(rewards.shape, np.uint8), np.empty(4), np.empty(4)
-    oracle.quicker()[0].solve(rewards[:2], chosen[:2], value[:2], bound[:2], memory, rows[:2])
+    oracle.stages[0].solve(rewards[:2], chosen[:2], value[:2], bound[:2], memory, rows[:2])
     rewards = rewards + 0.3 * rng.normal(size=rewards.shape)
     best, scale = best_of_all(graph, rewards, allow_empty), np.abs(rewards).sum(axis=1)
     highest, lowest = np.full(4, np.inf), np.full(4, -np.inf)
@@ -389,10 +390,142 @@ def test_where_nothing_gains_a_renewal_has_the_best_leaf():
 def test_the_plan_of_a_graph_is_made_once_and_goes_with_it():
     graph = random_hierarchy(30, 0, roots=1, extra=0.5).graph
     one, other = DagMultilabel(graph), DagMultilabel(graph, exact=True)
-    assert one._plan is other._plan
-    assert DagMultilabel(graph, allow_empty=True)._plan is not one._plan
-    before, watch = len(_PLANS), weakref.ref(graph)
+    assert one.plan is other.plan
+    assert DagMultilabel(graph, allow_empty=True).plan is not one.plan
+    before, watch = len(PLANS), weakref.ref(graph)
     del one, other, graph
     gc.collect()
     assert watch() is None
-    assert len(_PLANS) < before
+    assert len(PLANS) < before
+
+
+# -- the linear relaxation ---------------------------------------------------------------------------------------------
+
+
+def relaxed(graph, rewards, empty):
+    return answer(DagMultilabel(graph, allow_empty=empty).relaxation(), rewards)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.integers(3, 14), st.integers(0, 10**6), st.booleans(), st.floats(0.0, 1.2), st.integers(1, 3))
+def test_it_bounds_all_label_sets_by_a_point_of_the_relaxation(n, seed, empty, extra, roots):
+    graph = random_hierarchy(n, seed, roots=roots, extra=extra).graph
+    rewards = np.random.default_rng(seed).normal(-0.2, 1.0, (4, graph.n_nodes))
+    z, value, bound = relaxed(graph, rewards, empty)
+    best = answer(BruteForce(graph, allow_empty=empty), rewards)[1]
+    assert (bound >= best - 1e-12 * np.abs(rewards).sum(axis=1)).all()
+    np.testing.assert_allclose(value, bound, atol=1e-6)
+    for one in z:
+        assert violated(graph, one, True) <= 1e-7
+        assert empty or one[: graph.n_roots].sum() >= 1 - 1e-7
+    if empty:  # else it lacks a constraint of the paper's
+        assert (bound <= answer(LinearProgram(graph, allow_empty=True), rewards)[2] + 1e-6).all()
+
+
+def test_points_may_be_fractional():
+    """Three topics that each need one of two leaves, of three: half of every leaf covers all."""
+    edges = [(top, leaf) for top, leaves in {"a": "xy", "b": "yz", "c": "xz"}.items() for leaf in leaves]
+    h = Hierarchy.from_edges([("root", top) for top in "abc"] + edges)
+    rewards = np.where(h.graph.is_leaf, -3.0, 2.0)[None]
+    z, value, bound = relaxed(h.graph, rewards, False)
+    np.testing.assert_allclose(z[0][h.graph.is_leaf], 0.5)
+    assert value[0] == pytest.approx(1.5 + 2.0)
+    assert bound[0] == pytest.approx(3.5)
+
+
+def test_on_a_tree_the_relaxation_is_exact():
+    graph = random_hierarchy(60, 3, roots=2, extra=0.0).graph
+    rewards = np.random.default_rng(0).normal(-0.3, 1.0, (20, graph.n_nodes))
+    z, value, _ = relaxed(graph, rewards, False)
+    chosen, best, _ = answer(TreeMultilabel(graph), rewards)
+    np.testing.assert_allclose(value, best, atol=1e-9)
+    np.testing.assert_array_equal(z, chosen)
+
+
+def test_a_point_depends_on_its_own_rewards_only():
+    graph = random_hierarchy(80, 5, roots=1, extra=0.8).graph
+    rewards = np.random.default_rng(1).normal(-0.2, 1.0, (40, graph.n_nodes))
+    oracle = DagMultilabel(graph).relaxation()
+    whole = answer(oracle, rewards)
+    backward = answer(oracle, rewards[::-1].copy())
+    for one, other in zip(whole, backward, strict=True):
+        np.testing.assert_array_equal(one, other[::-1])
+
+
+def test_another_number_of_threads_elsewhere_does_no_harm():
+    """HiGHS keeps the number of its threads, and refuses programs that ask for another one."""
+    highspy = pytest.importorskip("highspy")
+    other = highspy.Highs()
+    for name, option in {"output_flag": False, "threads": 2, "parallel": "on"}.items():
+        other.setOptionValue(name, option)
+    other.run()
+    edges = [(top, leaf) for top, leaves in {"a": "xy", "b": "yz", "c": "xz"}.items() for leaf in leaves]
+    graph = Hierarchy.from_edges([("root", top) for top in "abc"] + edges).graph
+    rewards = np.where(graph.is_leaf, -3.0, 2.0)[None]
+    assert relaxed(graph, rewards, False)[1][0] == pytest.approx(3.5)
+
+
+def test_rewards_of_a_relaxation_must_be_finite():
+    graph = random_hierarchy(10, 0, roots=1, extra=0.5).graph
+    with pytest.raises(DataError, match="sample 1"):
+        relaxed(graph, np.vstack([np.zeros(graph.n_nodes), np.full(graph.n_nodes, np.nan)]), False)
+
+
+# -- what a label adds to a set ----------------------------------------------------------------------------------------
+
+
+@given(hierarchies(30), seeds)
+def test_label_gains_equal_their_twin(h, seed):
+    graph, rng = h.graph, np.random.default_rng(seed)
+    scores = random_rewards(graph, ["noise", "ties"][seed % 2], seed)
+    sets = [set(np.flatnonzero(rng.random(graph.n_leaves) < 0.4).tolist()) for _ in scores]
+    chosen = np.zeros(scores.shape, np.uint8)
+    for row, leaves in zip(chosen, sets, strict=True):
+        row[list(closure(graph, leaves))] = 1
+    found = label_gains(graph, scores, chosen)
+    expected = [
+        [gain(graph, s, leaves, k) for k in range(graph.n_leaves)] for s, leaves in zip(scores, sets, strict=True)
+    ]
+    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+    some = rng.integers(graph.n_leaves, size=3)
+    np.testing.assert_array_equal(label_gains(graph, scores, chosen, some), found[:, some])
+
+
+@given(hierarchies(14), seeds, st.booleans())
+def test_label_gains_of_the_best_sets(h, seed, allow_empty):
+    if h.n_leaves > 8:
+        return
+    scores = random_rewards(h.graph, "noise", seed)
+    chosen, _, _ = answer(BruteForce(h.graph, allow_empty=allow_empty), scores)
+    found = label_gains(h.graph, scores, chosen)
+    inside = chosen[:, h.graph.leaves].astype(bool)
+    assert (found[~inside] <= 0).all()
+    forced = ~np.full_like(inside, allow_empty) & (inside.sum(axis=1, keepdims=True) == 1)
+    assert (found[inside & ~forced] >= 0).all()
+
+
+def test_label_gains_on_a_large_star():
+    h = SPECIAL["star"]
+    chosen = np.zeros((1, h.n_nodes), np.uint8)
+    chosen[0, :2] = 1  # the hub, which the only leaf holds alone
+    found = label_gains(h.graph, np.arange(h.n_nodes, dtype=float)[None] + 1, chosen)
+    assert found[0, :2].tolist() == [3.0, 3.0]
+    assert found.shape == (1, 10_000)
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [
+        ("scores", np.zeros((2, 9))),
+        ("scores", np.zeros((2, 6), np.float32)),
+        ("chosen", np.zeros((1, 6), np.uint8)),
+        ("chosen", np.zeros((2, 6))),
+        ("which", np.array([3])),
+        ("which", np.array([-1])),
+    ],
+)
+def test_arrays_that_label_gains_could_not_trust(name, wrong):
+    h = SPECIAL["diamond"]
+    arrays = {"scores": np.zeros((2, 6)), "chosen": np.zeros((2, 6), np.uint8), "which": np.array([0])}
+    with pytest.raises(OptionError, match=f"{name} must be"):
+        label_gains(h.graph, **(arrays | {name: wrong}))

@@ -9,10 +9,8 @@ from nhsvm import Hierarchy
 from nhsvm.columns import make_columns
 from nhsvm.losses import _difference, make_loss
 from nhsvm.objective import loss_augmented
-from nhsvm.oracles import single_label
-from nhsvm.oracles._proposals import Proposals
 from nhsvm.oracles.brute_force import brute_force
-from nhsvm.oracles.single_label import SingleLabel, best_leaves, leaf_scores
+from nhsvm.oracles.leaves import Proposals, SingleLabel, best_leaves, leaf_scores
 from reference.oracles import leaf_sums, proposed, random_alpha, values
 from strategies import SPECIAL, dags, hierarchies, trees
 
@@ -190,7 +188,7 @@ def test_losses_by_the_batch_equal_those_of_the_table(name, normalized, h, seed)
     case = Case(h, seed, name, normalized)
     table = case.slacks(), case.propose(case.some_planes(), 3)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(single_label, "_TABLE", 0)
+        patch.setattr("nhsvm.oracles.leaves.TABLE", 0)
         patch.setattr(_difference, "_MOST", 1e9)  # leaves share rows
         case = Case(h, seed, name, normalized)
         shared = case.oracle.losses(case.leaves)

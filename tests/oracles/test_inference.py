@@ -141,13 +141,15 @@ def test_a_satisfied_margin_is_exactly_zero(h, multilabel):
 @pytest.mark.parametrize(("method", "exact"), [("auto", False), ("exact", True)])
 def test_a_dag_is_solved_to_the_end_only_if_asked(method, exact, monkeypatch):
     class Spy:
+        dtype = np.uint8
+
         def __init__(self, graph, **options):
             assert options == {"allow_empty": True, "exact": exact}
 
         def solve(self, rewards, chosen, value, bound):
             chosen[:], value[:], bound[:] = 1, rewards.sum(), rewards.sum() + 3.0
 
-    monkeypatch.setattr("nhsvm.oracles.dag_multilabel.DagMultilabel", Spy)
+    monkeypatch.setattr("nhsvm.oracles.dag.DagMultilabel", Spy)
     h = SPECIAL["diamond"]
     found = most_violating(h, np.ones(h.n_nodes), ["x"], method=method, allow_empty=True)
     assert found == (h.leaves, 4.0, 7.0)  # two wrong leaves, and the reward of both; a bound 3 higher stays 3 higher

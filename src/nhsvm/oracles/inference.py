@@ -1,4 +1,4 @@
-"""``most_violating``: the public door to all oracles, from labels to labels."""
+"""``most_violating``: loss-augmented inference from labels to labels, by any of the oracles."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def _search_sets(
         oracle = ORACLES["tree_multilabel"](graph, allow_empty=allow_empty)
     else:
         oracle = ORACLES["dag_multilabel"](graph, allow_empty=allow_empty, exact=method == "exact")
-    chosen = np.empty(scores.shape, np.float64 if method == "lp" else np.uint8)
+    chosen = np.empty(scores.shape, oracle.dtype)
     value, bound = np.empty((2, len(scores)))
     oracle.solve(rewards, chosen, value, bound)
     return [np.flatnonzero(row).astype(np.int32) for row in chosen], bound - value
@@ -141,7 +141,7 @@ def _search_leaves(
         totals = np.array([[s[closures.row(k)].sum() for k in range(graph.n_leaves)] for s in scores])
     else:
         from nhsvm.columns import make_columns
-        from nhsvm.oracles.single_label import leaf_scores
+        from nhsvm.oracles.leaves import leaf_scores
 
         totals = np.empty((len(scores), graph.n_leaves))
         leaf_scores(make_columns(graph, np.ones(graph.n_nodes)), scores, totals)

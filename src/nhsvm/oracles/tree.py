@@ -8,10 +8,10 @@ import numpy.typing as npt
 from nhsvm._jit import kernel
 from nhsvm.errors import HierarchyError
 from nhsvm.hierarchy.graph import FloatArray, Graph
-from nhsvm.oracles._arrays import checked
+from nhsvm.oracles.protocol import Oracle
 
 
-class TreeMultilabel:
+class TreeMultilabel(Oracle):
     """argmax Σ_{n∈y} r_n over Y_m, the closures y = Ā(L) of non-empty leaf sets L, on a tree or forest (Eq. 19).
 
     Bottom-up, the best that a node n brings if it is in y is g_n = r_n + Σ_c max(g_c, 0) over its children c, or
@@ -53,26 +53,13 @@ class TreeMultilabel:
             raise HierarchyError(
                 f"tree_multilabel is for trees, but node number {child} has several parents; use dag_multilabel or lp"
             )
-        self.graph = graph
-        self.allow_empty = allow_empty
+        super().__init__(graph, allow_empty)
         # breadth-first numbers: first the roots, below one common node n_nodes; then everybody's children in turn
         self._parent = np.concatenate([np.full(graph.n_roots, graph.n_nodes, np.int32), graph.parents.indices])
         below_all = [graph.n_nodes + 1]  # that node's children are elsewhere, but it has some
         self._first_child = np.concatenate([graph.children.indptr + graph.n_roots, below_all]).astype(np.int32)
 
-    def solve(self, rewards: FloatArray, chosen: npt.NDArray[np.uint8], value: FloatArray, bound: FloatArray) -> None:
-        """The best label set of every sample.
-
-        Parameters
-        ----------
-        rewards : float64 array of (batch, n_nodes)
-            r, finite. Not changed.
-        chosen : uint8 array of (batch, n_nodes)
-            Filled: 1 for the nodes of y.
-        value, bound : float64 arrays of batch
-            Filled: the reward of y; no label set has more than ``bound``, which is the same here.
-        """
-        checked(self.graph, rewards, chosen, value, bound, np.uint8)
+    def _solve(self, rewards: FloatArray, chosen: npt.NDArray[np.uint8], value: FloatArray, bound: FloatArray) -> None:
         _best_sets_kernel(rewards, self._parent, self._first_child, self.graph.n_roots, self.allow_empty, chosen, value)
         bound[:] = value
 

@@ -2,34 +2,41 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from nhsvm._jit import kernel
-from nhsvm.hierarchy.graph import FloatArray, PtrArray
-from nhsvm.oracles._dag_batch import left_open
-from nhsvm.oracles._dag_few import DagFew, Lists
-from nhsvm.oracles._dag_looks import Core, Looks
-from nhsvm.oracles._dag_plan import Links
-from nhsvm.oracles._dag_sweeps import RISE
-from nhsvm.oracles._dag_work import ON, RUNNING, SETTLED, make_work
+from nhsvm.hierarchy.graph import FloatArray, IntArray, PtrArray
+from nhsvm.oracles.dag.bound import RISE
+from nhsvm.oracles.dag.candidates import LeafCandidates, Lists
+from nhsvm.oracles.dag.core import ON, RUNNING, SETTLED, Core, Links, links_of, make_work
+from nhsvm.oracles.dag.search import Rounds, left_open
 
-_SIZE, _ENTRIES = 16, 2**17  # samples that are looked at together, at most; nodes and edges of them, about
+_SIZE, _ENTRIES = 16, 2**17  # samples that are searched together, at most; nodes and edges of them, about
 _NONE = 1e300  # a bound that says nothing; kernels must not meet infinity
-Rooms = dict[tuple[int, int, int], list[Looks]]  # that no thread uses now, by nodes, edges and samples
+Rooms = dict[tuple[int, int, int], list[Rounds]]  # that no thread uses now, by nodes, edges and samples
 
 
-class DagCores:
-    """An oracle whose work, beyond one look at every node, depends on the leaves that could be of use.
+class Subgraphs(NamedTuple):
+    """Nodes of some samples' cores: those of the s-th are ``nodes[first[s] : last[s]]``, ascending."""
+
+    rows: PtrArray  # which samples
+    first: PtrArray
+    last: PtrArray
+    nodes: IntArray
+
+
+class CandidateSearch:
+    """A search whose work, beyond one visit of every node, depends on the leaves that could be of use.
 
     Where putting in and taking out single leaves has not found a set that is proved to be good enough, the stages of
     :class:`nhsvm.oracles.DagMultilabel` go on from it, on a core that holds no more than these leaves and all above.
 
     Parameters
     ----------
-    few : DagFew
+    candidates : LeafCandidates
     budget, precision : see :class:`nhsvm.oracles.DagMultilabel`
     branches : bool
         Branch where bounds have stalled, within the budget.
@@ -38,35 +45,33 @@ class DagCores:
     """
 
     def __init__(
-        self, few: DagFew, budget: int, precision: float, branches: bool = False, rooms: Rooms | None = None
+        self,
+        candidates: LeafCandidates,
+        budget: int,
+        precision: float,
+        branches: bool = False,
+        rooms: Rooms | None = None,
     ) -> None:
         self.branches = branches
-        self.few, self.budget, self.precision, self.allow_empty = few, budget, precision, few.allow_empty
+        self.candidates, self.budget, self.precision = candidates, budget, precision
         self._spare: Rooms = {} if rooms is None else rooms
-
-    def solve(self, rewards: FloatArray, chosen: npt.NDArray[np.uint8], value: FloatArray, bound: FloatArray) -> None:
-        """As :meth:`nhsvm.oracles.DagMultilabel.solve`; rewards must be finite."""
-        (indptr, leaves), value[:], bound[:] = self.found(rewards, self.few.useful(rewards))
-        self.few.write(indptr, leaves, chosen)
 
     def found(
         self, rewards: npt.NDArray[Any], useful: Lists, first: Lists | None = None
     ) -> tuple[Lists, FloatArray, FloatArray]:
-        """As :meth:`nhsvm.oracles._dag_few.DagFew.found`.
+        """As :meth:`nhsvm.oracles.dag.candidates.LeafCandidates.found`.
 
         The search begins with sets of single leaves, of those in ``first`` if given: where thousands could be of use,
-        to look at all of them one by one takes as long as the search itself, which is needed all the same.
+        to try all of them one by one takes as long as the search itself, which is needed all the same.
         """
-        sets, value, bound = self.few.found(rewards, useful if first is None else first)
+        sets, value, bound = self.candidates.found(rewards, useful if first is None else first)
         if first is not None:
             bound[:] = _NONE  # that of some leaves says nothing
         some = np.flatnonzero(bound > value + self.precision * np.abs(value))
         if not len(some):
             return sets, value, bound
-        below = self.few.below
-        node_ptr, nodes, edges = _nodes_kernel(
-            some, *useful, below.paths_ptr, below.paths, below.above_ptr, self.few.n_nodes
-        )
+        graph = self.candidates.graph
+        node_ptr, nodes, edges = _nodes_kernel(some, *useful, graph, self.candidates.n_nodes)
         order = np.argsort(np.diff(node_ptr), kind="stable")  # cores of about the same size share room
         lists = [sets[1][sets[0][t] : sets[0][t + 1]] for t in range(len(rewards))]
         sizes, lo = np.diff(node_ptr), 0
@@ -78,41 +83,38 @@ class DagCores:
             lo += size
             spare = self._spare.setdefault((n, e, size), [])
             try:
-                looks = spare.pop()
+                rounds = spare.pop()
             except IndexError:
-                looks = Looks(make_work(n, e, size))
-            w = looks.work
+                rounds = Rounds(make_work(n, e, size))
+            w = rounds.work
             w.samples["phase"], w.samples["rise"] = SETTLED, RISE[0]
+            batch = Subgraphs(some[which], node_ptr[which], node_ptr[which + 1], nodes)
             load_kernel(
-                rewards, some, which, node_ptr, nodes, *sets, value, below.above_ptr, below.above, below.paths_ptr,
-                below.paths, below.leaf_of, self.allow_empty, self.budget, self.precision, w.samples, w.lines,
-                *w.nodes[:4], *w.links, w.edge, *w.trace[:2], w.best,
-            )  # fmt: skip
-            looks.cut()
+                rewards, batch, *sets, value, graph, self.candidates.allow_empty, self.budget, self.precision, w
+            )
+            rounds.cut()
             w.samples["shrink"] = 1  # trees are not folded yet
-            looks.run(shrinking=1)
+            rounds.run(shrinking=1)
             gaps = np.full(len(which), -1.0)  # not known
             if self.branches:
                 for s in np.flatnonzero(w.samples["phase"][: len(which)] != SETTLED).tolist():
-                    gaps[s] = left_open(looks, s, _first(looks, s), False, True)
-            n_put, mine = unload_kernel(
-                rewards, some, which, node_ptr, nodes, below.leaf_of, gaps, w.samples, w.best, value, bound
-            )
-            for t, leaves in zip(some[which].tolist(), np.split(mine, np.cumsum(n_put)[:-1]), strict=True):
+                    gaps[s] = left_open(rounds, s, _first(rounds, s), False, True)
+            n_put, mine = unload_kernel(rewards, batch, graph.leaf_of, gaps, w.samples, w.best, value, bound)
+            for t, leaves in zip(batch.rows.tolist(), np.split(mine, np.cumsum(n_put)[:-1]), strict=True):
                 lists[t] = leaves
-            spare.append(looks)
+            spare.append(rounds)
         indptr: PtrArray = np.concatenate([[0], np.cumsum([len(leaves) for leaves in lists])]).astype(np.int64)
         return (indptr, np.concatenate(lists)), value, bound
 
 
-def _first(looks: Looks, s: int) -> Core:
+def _first(rounds: Rounds, s: int) -> Core:
     """The core that a sample began with; what nodes are worth on it, if it has not been shrunk."""
-    w = looks.work
+    w = rounds.work
     row, n = int(w.samples["origin"][s]), int(w.samples["whole"][s])
     e = int(w.links.parent_ptr[row, n])
     links = Links(*(array[row, :size] for array, size in zip(w.links, (n + 1, e, n + 1, e, e), strict=True)))
     nodes = w.nodes.reward[2 * s, :n], w.nodes.cover[2 * s, :n], w.nodes.state[2 * s, :n]
-    return Core(*nodes, links, w.share[2 * s, :e], 0.0)
+    return Core(*nodes, links, w.shares.share[2 * s, :e], 0.0)
 
 
 def _rounded(n: Any) -> int:
@@ -121,8 +123,9 @@ def _rounded(n: Any) -> int:
 
 
 @kernel
-def _nodes_kernel(some, indptr, leaves, paths_ptr, paths, above_ptr, n_nodes):
+def _nodes_kernel(some, indptr, leaves, graph, n_nodes):
     """The nodes of the leaves listed and all above, of some samples, ascending; and the number of edges of each."""
+    paths_ptr, paths, above_ptr = graph.paths_ptr, graph.paths, graph.above_ptr
     mark = np.zeros(n_nodes, np.bool_)
     node_ptr, edges = np.zeros(some.shape[0] + 1, np.int64), np.zeros(some.shape[0], np.int64)
     room = 0
@@ -148,20 +151,21 @@ def _nodes_kernel(some, indptr, leaves, paths_ptr, paths, above_ptr, n_nodes):
 
 
 @kernel
-def load_kernel(
-    rewards, some, which, node_ptr, all_nodes, put_ptr, put, value, above_ptr, above, paths_ptr, paths, leaf_of,
-    allow_empty, budget, precision, samples, lines, all_reward, all_cover, all_state, all_node, all_child_ptr,
-    all_child, all_parent_ptr, all_parent, all_slot, all_edge, all_done, all_best, all_wide,
-):  # fmt: skip
+def load_kernel(rewards, batch, put_ptr, put, value, graph, allow_empty, budget, precision, work):
     """Make samples ready, each on its own core; node 0 is above all roots. They begin with the sets that are known."""
-    size = samples.shape[0]
-    number, fill = np.empty(rewards.shape[1], np.int32), np.empty(all_reward.shape[1] + 1, np.int32)
-    for s in range(which.shape[0]):
-        t = some[which[s]]
-        r, nodes = rewards[t], all_nodes[node_ptr[which[s]] : node_ptr[which[s] + 1]]
+    above_ptr, above, paths_ptr, paths, leaf_of = (
+        graph.above_ptr, graph.above, graph.paths_ptr, graph.paths, graph.leaf_of
+    )  # fmt: skip
+    size, trace = work.samples.shape[0], work.trace
+    number, fill = np.empty(rewards.shape[1], np.int32), np.empty(work.nodes.reward.shape[1] + 1, np.int32)
+    for s in range(batch.rows.shape[0]):
+        t = batch.rows[s]
+        r, nodes = rewards[t], batch.nodes[batch.first[s] : batch.last[s]]
         n, row, b = nodes.shape[0] + 1, 1 + 2 * size + s, 2 * s
-        parent_ptr, parent, slot = all_parent_ptr[row], all_parent[row], all_slot[row]
-        child_ptr, child, wide = all_child_ptr[row], all_child[row], all_wide[s]
+        child_ptr, child, parent_ptr, parent, slot = links_of(work.links, row)
+        reward, cover, state, node, wide = (
+            work.nodes.reward[b], work.nodes.cover[b], work.nodes.state[b], work.nodes.node[b], work.best[s]
+        )  # fmt: skip
         scale, k = 0.0, 0
         for j in range(n + 1):
             child_ptr[j] = 0
@@ -191,19 +195,19 @@ def load_kernel(
         big = 2.0 * scale if scale > 0.0 else 1.0  # no set is worth paying this
         for j in range(n):
             c = nodes[max(j - 1, 0)]
-            all_reward[b, j] = r[c] if j > 0 else 0.0
+            reward[j] = r[c] if j > 0 else 0.0
             free = leaf_of[c] >= 0 if j > 0 else allow_empty
-            all_cover[b, j] = 0.0 if free else -2.0 * big
-            all_state[b, j], all_node[b, j], all_done[b, j], all_best[b, j] = 0, j, 0, -1
+            cover[j] = 0.0 if free else -2.0 * big
+            state[j], node[j], trace.done[b, j], trace.best[b, j] = 0, j, 0, -1
             wide[j] = j == 0
-        all_state[b, 0] = ON
+        state[0] = ON
         for q in range(k):
-            all_edge[b, q] = q
+            work.shares.edge[b, q] = q
         for e in range(put_ptr[t], put_ptr[t + 1]):
             for q in range(paths_ptr[put[e]], paths_ptr[put[e] + 1]):
                 wide[number[paths[q]]] = 1
-        me, line = samples[s], lines[b]
-        me.phase, me.line, me.shrink, me.looks, me.stalled, me.patience, me.rounds = RUNNING, 0, 0, 0, 0, 60, 1
+        me, line = work.samples[s], work.lines[b]
+        me.phase, me.line, me.shrink, me.rounds, me.stalled, me.patience, me.sweeps = RUNNING, 0, 0, 0, 0, 60, 1
         me.find, me.found, me.over, me.first, me.work, me.budget = 0, 0, 0, 1, 0, budget
         me.value, me.bound, me.last, me.given_up = value[t], 1e300, 1e300, -1e300
         me.remember, me.origin, me.whole = 0, row, n
@@ -212,13 +216,13 @@ def load_kernel(
 
 
 @kernel
-def unload_kernel(rewards, some, which, node_ptr, all_nodes, leaf_of, gaps, samples, all_wide, value, bound):
+def unload_kernel(rewards, batch, leaf_of, gaps, samples, all_wide, value, bound):
     """What the best sets hold of the leaves, (how many, which); fills in their values, and bounds that are better."""
-    sizes, leaves = np.zeros(which.shape[0], np.int64), np.empty(node_ptr[-1], np.int32)
+    sizes, leaves = np.zeros(batch.rows.shape[0], np.int64), np.empty((batch.last - batch.first).sum(), np.int32)
     size = 0
-    for s in range(which.shape[0]):
-        t, me = some[which[s]], samples[s]
-        nodes = all_nodes[node_ptr[which[s]] : node_ptr[which[s] + 1]]
+    for s in range(batch.rows.shape[0]):
+        t, me = batch.rows[s], samples[s]
+        nodes = batch.nodes[batch.first[s] : batch.last[s]]
         begin, worth = size, 0.0
         for j in range(nodes.shape[0]):
             if all_wide[s, j + 1]:

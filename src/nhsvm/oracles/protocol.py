@@ -1,0 +1,179 @@
+"""What every oracle of label sets keeps to: one way to be asked, and a declaration of all that is optional."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from nhsvm.errors import DataError, OptionError
+from nhsvm.hierarchy.graph import FloatArray, Graph
+
+if TYPE_CHECKING:
+    from nhsvm.oracles.dag.candidates import LeafCandidates
+
+States = npt.NDArray[np.uint8]
+Rows = npt.NDArray[np.int64]
+
+LARGEST = 1e280  # of Σ|r|; some multiples of it have to be finite
+_LARGEST_MEMORY = 600_000_000  # bytes
+
+
+class Memory(NamedTuple):
+    """What is kept of samples that are asked about again, with rewards that change little in between.
+
+    Any shares make a bound, and any set has a value, so that old ones are never wrong, only less good.
+    """
+
+    shares: npt.NDArray[np.float32]  # (n_samples, edges of the core)
+    sets: States  # (n_samples, nodes of the hierarchy, eight a byte)
+    known: States  # (n_samples,): 0 for nothing, 1 for a set, 2 for shares too
+
+    def recalled(self, rows: Rows, n_nodes: int) -> States:
+        """The sets of some samples, 1 for a node in the set; nothing if there is none."""
+        return np.unpackbits(self.sets[rows], axis=1, count=n_nodes)
+
+    def keep(self, rows: Rows, chosen: States) -> None:
+        """Remember label sets."""
+        self.sets[rows] = np.packbits(chosen, axis=1)
+        self.known[rows] = np.maximum(self.known[rows], 1)
+
+
+def make_memory(n_samples: int, n_nodes: int, n_edges: int, most: float = _LARGEST_MEMORY) -> Memory | None:
+    """Room for samples of a hierarchy with a core of so many edges; None if it takes more than ``most`` bytes."""
+    n_bytes = -(-n_nodes // 8)
+    if n_samples * (4 * n_edges + n_bytes) > most:
+        return None
+    return Memory(
+        np.zeros((n_samples, n_edges), np.float32), np.zeros((n_samples, n_bytes), np.uint8),
+        np.zeros(n_samples, np.uint8),
+    )  # fmt: skip
+
+
+class Oracle(ABC):
+    """argmax Σ_{n∈y} r_n over label sets y, for rewards r of all nodes (Eq. 19); or over points of a relaxation.
+
+    A subclass implements :meth:`_solve`, and overrides what it can do beyond that. Threads may share an oracle.
+
+    Attributes
+    ----------
+    graph : Graph
+    allow_empty : bool
+        Whether the empty set, of value 0, is admitted as well.
+    dtype : type
+        Of ``chosen``: uint8 for label sets, float64 for points of a relaxation.
+    leaf_candidates : LeafCandidates, optional
+        Finds the leaves that a label set could gain by, where most others need not be looked at.
+    """
+
+    dtype: type = np.uint8
+    leaf_candidates: LeafCandidates | None = None
+
+    def __init__(self, graph: Graph, allow_empty: bool) -> None:
+        self.graph, self.allow_empty = graph, allow_empty
+
+    @property
+    def stages(self) -> tuple[Oracle, ...]:
+        """Oracles for the same question, from quick to thorough; the last is this one.
+
+        Training finds label sets with the first ones, and asks the last ones for proofs.
+        """
+        return (self,)
+
+    def memory(self, n_samples: int) -> Memory | None:
+        """Room for what :meth:`solve` may keep of samples that it is asked about again; None if it keeps nothing."""
+        return None
+
+    def renewal(self, sweeps: int) -> Oracle:
+        """An oracle that only renews what a memory has, by so many sweeps; asked only with a memory."""
+        return self
+
+    def relaxation(self) -> Oracle | None:
+        """A relaxation whose bounds training can reach by moving the weights; None if there is none."""
+        return None
+
+    def solve(
+        self,
+        rewards: FloatArray,
+        chosen: npt.NDArray[Any],
+        value: FloatArray,
+        bound: FloatArray,
+        memory: Memory | None = None,
+        rows: Rows | None = None,
+    ) -> None:
+        """The best label set found for every sample, and a bound on what any could be worth.
+
+        Parameters
+        ----------
+        rewards : float64 array of (batch, n_nodes)
+            r, finite. Not changed.
+        chosen : array of (batch, n_nodes), of :attr:`dtype`
+            Filled: 1 for the nodes of y.
+        value, bound : float64 arrays of batch
+            Filled: the reward of y; no label set has more than ``bound``. They are equal where y is proved to be best.
+        memory : Memory, optional
+            Begin with what it has of ``rows``, and keep there what is found. The answer then depends on what was asked
+            about the same row before; it is never worse than the last set.
+        rows : int64 array of batch, optional
+            Which samples these are, each at most once; needed with ``memory``.
+
+        Raises
+        ------
+        OptionError
+            If an array has another shape or type, or the oracle keeps no memory and is given one.
+        DataError
+            If a reward is not finite; the message names the first.
+        """
+        check_arrays(self.graph, rewards, chosen, value, bound, self.dtype)
+        if (memory is None) != (rows is None):
+            raise OptionError("memory and rows go together: give both or none")
+        if memory is None or rows is None:
+            self._solve(rewards, chosen, value, bound)
+        else:
+            self._solve_again(rewards, chosen, value, bound, memory, rows)
+
+    @abstractmethod
+    def _solve(self, rewards: FloatArray, chosen: npt.NDArray[Any], value: FloatArray, bound: FloatArray) -> None:
+        """The same, of arrays that have been checked."""
+
+    def _solve_again(
+        self,
+        rewards: FloatArray,
+        chosen: npt.NDArray[Any],
+        value: FloatArray,
+        bound: FloatArray,
+        memory: Memory,
+        rows: Rows,
+    ) -> None:
+        """The same with a memory."""
+        raise OptionError(f"{type(self).__name__} keeps no memory of samples, but was given one")
+
+
+def check_arrays(
+    graph: Graph, rewards: FloatArray, chosen: npt.NDArray[Any], value: FloatArray, bound: FloatArray, dtype: type
+) -> None:
+    """Raise unless all have the shapes and types of ``solve``; a kernel would read or write beyond them."""
+    shape = (len(rewards), graph.n_nodes)
+    wanted = {
+        "rewards": (rewards, shape, np.float64),
+        "chosen": (chosen, shape, dtype),
+        "value": (value, shape[:1], np.float64),
+        "bound": (bound, shape[:1], np.float64),
+    }
+    for name, (array, size, kind) in wanted.items():
+        if array.shape != size or array.dtype != kind or not array.flags.c_contiguous:
+            raise OptionError(
+                f"{name} must be a C-ordered {np.dtype(kind)} array of shape {size}, "
+                f"not {array.dtype} of shape {array.shape}"
+            )
+
+
+def check_finite(rewards: FloatArray, scales: FloatArray) -> None:
+    """Raise unless all rewards are finite and not too large; ``scales`` has Σ|r| of every sample."""
+    for t in np.flatnonzero(~np.isfinite(scales))[:1].tolist():
+        node = int(np.argmin(np.isfinite(rewards[t])))
+        raise DataError(f"rewards must be finite, but sample {t} has {rewards[t, node]} at node number {node}")
+    for t in np.flatnonzero(scales > LARGEST)[:1].tolist():
+        raise DataError(f"the rewards of sample {t} are too large: their sizes add up to {scales[t]:.0e}")
