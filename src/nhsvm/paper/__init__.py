@@ -6,10 +6,9 @@ Light to import, since the command line reads :data:`EXPERIMENTS` for its help: 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nhsvm.errors import OptionError
 
@@ -54,25 +53,11 @@ Value = int | str | Path | None
 Note = Callable[[str], None]
 
 
-@dataclass(frozen=True)
-class Option:
-    """An option of an experiment.
-
-    Attributes
-    ----------
-    name : str
-    kind : type
-        int, bool, str or Path; None is allowed as well if it is the default.
-    default : int, bool, str, Path or None
-    help : str
-    least : int, optional
-        The smallest value.
-    flag, metavar : str, optional
-        What the command line calls it, and its value.
-    """
+class Option(NamedTuple):
+    """An option of an experiment; the command line may have another name for it, ``flag``."""
 
     name: str
-    kind: type
+    kind: type  # int, bool, str or Path; None is a value as well if it is the default
     default: Value
     help: str
     least: int | None = None
@@ -85,27 +70,14 @@ class Option:
             raise OptionError(f"{name or self.name} must be at least {self.least}, not {value}")
 
 
-@dataclass(frozen=True)
-class Spec:
-    """A table or figure of the paper.
-
-    Attributes
-    ----------
-    name : str
-        Of the command, and of the page.
-    home : str
-        ``module:function``; the function takes a folder, a note and the options, and returns the files it wrote.
-    summary : str
-    options : tuple of Option
-    example : str
-        Options as somebody would type them.
-    """
+class Spec(NamedTuple):
+    """A table or figure of the paper, which a function makes: of a folder, a note and the options, to files written."""
 
     name: str
-    home: str
+    home: str  # module:function
     summary: str
     options: tuple[Option, ...] = ()
-    example: str = ""
+    example: str = ""  # options as somebody would type them
 
 
 _SEED = Option("seed", int, 0, "Of the random numbers.", least=0)

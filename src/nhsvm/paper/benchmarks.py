@@ -26,7 +26,7 @@ from nhsvm.metrics import example_jaccard, f1, hierarchical_f1
 from nhsvm.model_selection import paper_grid, tune
 from nhsvm.paper import Note
 from nhsvm.paper.benchmark_sets import OURS, SETS, Effort, Features, Labels, TrainTest
-from nhsvm.paper.tables import HELD_OUT, MODELS, as_json, from_json, mcnemar, paired, setting_in_words, versions
+from nhsvm.paper.tables import HELD_OUT, MODELS, Stored, mcnemar, paired, setting_in_words, versions
 
 Svm = FlatSVM | HSVM | NHSVM | SSVM
 Scores = BoolArray | FloatArray  # of every test sample
@@ -290,8 +290,10 @@ class SetResult:
 
 
 @dataclass(frozen=True)
-class Results:
+class Results(Stored):
     """Sets that are done, by name, in the order of :data:`SETS`."""
+
+    experiment = "benchmarks"
 
     sets: dict[str, SetResult] = field(default_factory=dict)
 
@@ -310,19 +312,15 @@ class Results:
         chosen = "" if set(self.sets) == set(OURS) else f" --sets {','.join(self.sets)}"
         return f"nhsvm reproduce benchmarks --data DIR{chosen} --seed {self.seeds[0] if self.sets else 0}"
 
-    def to_json(self) -> str:
-        """All of it, for :meth:`from_json`."""
-        return as_json({"command": self.command, "sets": {name: asdict(result) for name, result in self.sets.items()}})
+    def plain(self) -> dict[str, Any]:
+        """All of it, as JSON has it."""
+        return {"command": self.command, "sets": {name: asdict(result) for name, result in self.sets.items()}}
 
     @classmethod
-    def from_json(cls, text: str) -> Results:
-        """The opposite; DataError if it is no such file."""
-        found = from_json("benchmarks", text, cls._read)
+    def read(cls, plain: Any) -> Results:
+        """The opposite; DataError if there are sets that this version does not know."""
+        found = {name: SetResult.from_dict(result) for name, result in plain["sets"].items()}
         unknown = sorted(set(found) - set(SETS))
         if unknown:
             raise DataError(f"this file has results of {unknown[0]!r}, which is no set of reproduce benchmarks")
         return cls({name: found[name] for name in SETS if name in found})
-
-    @classmethod
-    def _read(cls, read: Any) -> dict[str, SetResult]:
-        return {name: SetResult.from_dict(result) for name, result in read["sets"].items()}

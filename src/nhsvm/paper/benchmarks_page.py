@@ -21,7 +21,6 @@ from nhsvm.paper.tables import (
     figure,
     marks,
     open_frame,
-    read_results,
     shown_p,
     table,
     write_page,
@@ -38,7 +37,7 @@ def reproduce(out: Path, note: Note, data: Path | None, sets: str | None, seed: 
     if (data is None) == (stored is None):
         raise OptionError("give --data DIR to run, or --from FILE to write the page of stored results")
     if stored is not None:
-        return write(read_results(stored, Results.from_json), out)
+        return write(Results.from_file(stored), out)
     assert data is not None
     known(out)  # an error in it comes before any work
     began, files = perf_counter(), []
@@ -62,7 +61,7 @@ def known(out: Path) -> Results:
     if not path.is_file():
         return Results()
     try:
-        return read_results(path, Results.from_json)
+        return Results.from_file(path)
     except DataError as error:
         raise DataError(f"{error}; move it away to begin anew") from error
 

@@ -28,13 +28,11 @@ from nhsvm.paper.synthetic import PAPER
 from nhsvm.paper.tables import (
     COLOURS,
     SMALL_DATA,
-    as_json,
+    Stored,
     counted,
     figure,
-    from_json,
     made_by,
     open_frame,
-    read_results,
     table,
     write_page,
 )
@@ -98,7 +96,7 @@ Found = dict[tuple[Reading, str], dict[str, list[list[float]]]]  # (reading, sol
 
 
 @dataclass(frozen=True)
-class Results:
+class Results(Stored):
     """Accuracies in percent.
 
     Attributes
@@ -108,31 +106,29 @@ class Results:
     found : dict of (Reading, solver) to dict of column to (data sets, λ) accuracies
     """
 
+    experiment = "readings"
+
     seed: int
     repeats: int
     quick: bool
     found: Found
 
-    def to_json(self) -> str:
-        """All of it, for :meth:`from_json`."""
+    def plain(self) -> dict[str, Any]:
+        """All of it, as JSON has it."""
         head = {"seed": self.seed, "repeats": self.repeats, "quick": self.quick}
         found = [{"reading": asdict(r), "solver": solver, **rows} for (r, solver), rows in self.found.items()]
-        return as_json({**head, "readings": found})
+        return {**head, "readings": found}
 
     @classmethod
-    def from_json(cls, text: str) -> Results:
-        """The opposite; DataError if it is no such file."""
-        return from_json("readings", text, cls._read)
-
-    @classmethod
-    def _read(cls, read: Any) -> Results:
+    def read(cls, plain: Any) -> Results:
+        """The opposite."""
         found = {
             (Reading(**r["reading"]), str(r["solver"])): {
                 column: [[float(a) for a in row] for row in r[column]] for column in columns(r["solver"])
             }
-            for r in read["readings"]
+            for r in plain["readings"]
         }
-        results = cls(int(read["seed"]), int(read["repeats"]), bool(read["quick"]), found)
+        results = cls(int(plain["seed"]), int(plain["repeats"]), bool(plain["quick"]), found)
         wanted = {(reading, solver) for reading, _ in plan(2, quick=results.quick) for solver in SOLVERS}
         if set(found) != wanted:
             raise ValueError("its readings are not those of this version")
@@ -266,7 +262,7 @@ METHOD = {"dual": f"gap {100 * TOL:.0f} %", "sgd": f"SGD, {PASSES} passes"}
 def reproduce(out: Path, note: Note, repeats: int, seed: int, quick: bool, stored: Path | None) -> list[Path]:
     """Run, or take what a run has stored, and write the page, its picture and the results."""
     if stored is not None:
-        results = read_results(stored, Results.from_json)
+        results = Results.from_file(stored)
     else:
         results = run(repeats, seed, quick=quick, progress=counted(note))
     return write_page(out, "readings", text_of(results), picture_of(results), results.to_json())

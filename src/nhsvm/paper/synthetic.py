@@ -30,16 +30,14 @@ from nhsvm.paper.tables import (
     PAIRS,
     SMALL_DATA,
     Difference,
-    as_json,
+    Stored,
     counted,
     figure,
-    from_json,
     made_by,
     marks,
     mean_and_deviation,
     open_frame,
     paired,
-    read_results,
     setting_in_words,
     table,
     write_page,
@@ -193,7 +191,7 @@ def _usual(name: str, kind: str) -> Variant:
 
 
 @dataclass(frozen=True)
-class Results:
+class Results(Stored):
     """All accuracies.
 
     Attributes
@@ -207,6 +205,8 @@ class Results:
         With a fixed C and variant.
     """
 
+    experiment = "synthetic"
+
     seed: int
     repeats: int
     quick: bool
@@ -214,27 +214,23 @@ class Results:
     outcomes: dict[tuple[str, str], list[Outcome]]
     others: list[tuple[Sizes, dict[str, list[float]]]]
 
-    def to_json(self) -> str:
-        """All of it, for :meth:`from_json`."""
+    def plain(self) -> dict[str, Any]:
+        """All of it, as JSON has it."""
         head = {"seed": self.seed, "repeats": self.repeats, "quick": self.quick}
         sets = {
             name: {"sizes": asdict(sizes)} | {m: [asdict(o) for o in self.outcomes[name, m]] for m in MODELS}
             for name, sizes in self.sets.items()
         }
         others = [{"sizes": asdict(sizes), **accuracies} for sizes, accuracies in self.others]
-        return as_json({**head, "sets": sets, "other_sizes": others})
+        return {**head, "sets": sets, "other_sizes": others}
 
     @classmethod
-    def from_json(cls, text: str) -> Results:
-        """The opposite; DataError if it is no such file."""
-        return from_json("synthetic", text, cls._read)
-
-    @classmethod
-    def _read(cls, read: Any) -> Results:
-        sets = {name: Sizes(**found["sizes"]) for name, found in read["sets"].items()}
-        outcomes = {(s, m): [Outcome(**o) for o in read["sets"][s][m]] for s in sets for m in MODELS}
-        others = [(Sizes(**o["sizes"]), {m: [float(a) for a in o[m]] for m in MODELS}) for o in read["other_sizes"]]
-        return cls(int(read["seed"]), int(read["repeats"]), bool(read["quick"]), sets, outcomes, others)
+    def read(cls, plain: Any) -> Results:
+        """The opposite."""
+        sets = {name: Sizes(**found["sizes"]) for name, found in plain["sets"].items()}
+        outcomes = {(s, m): [Outcome(**o) for o in plain["sets"][s][m]] for s in sets for m in MODELS}
+        others = [(Sizes(**o["sizes"]), {m: [float(a) for a in o[m]] for m in MODELS}) for o in plain["other_sizes"]]
+        return cls(int(plain["seed"]), int(plain["repeats"]), bool(plain["quick"]), sets, outcomes, others)
 
     def accuracies(self, name: str, model: str) -> list[float]:
         """In percent, one a repeat."""
@@ -266,31 +262,17 @@ def run(
     ``progress`` is called with (data sets done, data sets in all). The results are the same for any number of ``jobs``.
     """
     tasks = plan(repeats, seed, quick=quick, compare_sizes=compare_sizes)
-    found = []
-    for outcome in run_tasks(tasks, jobs):
-        found.append(outcome)
-        progress(len(found), len(tasks))
-    return collect(tasks, found, repeats, seed, quick=quick)
-
-
-def collect(tasks: list[Task], found: list[dict[str, Outcome]], repeats: int, seed: int, *, quick: bool) -> Results:
-    """Results of tasks, put together."""
     sets = {task.sizes.kind: task.sizes for task in tasks if task.C is None}
-    outcomes = {
-        (name, model): [
-            o[model] for task, o in zip(tasks, found, strict=True) if task.C is None and task.sizes == sizes
-        ]
-        for name, sizes in sets.items()
-        for model in MODELS
-    }
-    others = [
-        (
-            sizes,
-            {m: [o[m].accuracy for t, o in zip(tasks, found, strict=True) if t.sizes == sizes and t.C] for m in MODELS},
-        )
-        for sizes in dict.fromkeys(task.sizes for task in tasks if task.C is not None)
-    ]
-    return Results(seed, repeats, quick, sets, outcomes, others)
+    outcomes: dict[tuple[str, str], list[Outcome]] = {(name, model): [] for name in sets for model in MODELS}
+    others: dict[Sizes, dict[str, list[float]]] = {}
+    for done, (task, found) in enumerate(zip(tasks, run_tasks(tasks, jobs), strict=True), start=1):
+        for model, outcome in found.items():
+            if task.C is None:
+                outcomes[task.sizes.kind, model].append(outcome)
+            else:
+                others.setdefault(task.sizes, {m: [] for m in MODELS})[model].append(outcome.accuracy)
+        progress(done, len(tasks))
+    return Results(seed, repeats, quick, sets, outcomes, list(others.items()))
 
 
 # -- the page ----------------------------------------------------------------------------------------------------------
@@ -306,7 +288,7 @@ def reproduce(
 ) -> list[Path]:
     """Run, or take what a run has stored, and write the page, its picture and the results."""
     if stored is not None:
-        results = read_results(stored, Results.from_json)
+        results = Results.from_file(stored)
     else:
         results = run(repeats, seed, jobs=jobs, quick=quick, compare_sizes=compare_sizes, progress=counted(note))
     return write_page(out, "synthetic", text_of(results), picture_of(results), results.to_json())

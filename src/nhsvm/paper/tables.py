@@ -11,7 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 from platform import python_version
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -33,7 +33,6 @@ LEVEL = 0.05
 HELD_OUT = 0.2  # of the training samples
 COLOURS = ("#4477aa", "#ee6677", "#228833", "#aa3377", "#ccbb44")
 SMALL_DATA = "\n\n**Small data, to see that the command works: these numbers say nothing.**"
-Results = TypeVar("Results")
 
 
 # -- comparisons on the same data --------------------------------------------------------------------------------------
@@ -210,31 +209,45 @@ def write_page(out: Path, name: str, text: str, picture: Figure, data: str | Non
 # -- stored results, and how far a run is ------------------------------------------------------------------------------
 
 
-def as_json(results: Mapping[str, object]) -> str:
-    """Results as a file has them."""
-    return json.dumps(results, ensure_ascii=False, indent=1) + "\n"
+class Stored:
+    """Results of an experiment, which a file keeps."""
 
+    experiment: ClassVar[str]
 
-def from_json(name: str, text: str, build: Callable[[Any], Results]) -> Results:
-    """The opposite; a DataError if ``build`` cannot make results of an experiment of it."""
-    try:
-        return build(json.loads(text))
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise DataError(f"this is no file of results of reproduce {name}: {error}") from error
+    def plain(self) -> dict[str, Any]:
+        """All of it, as JSON has it."""
+        raise NotImplementedError
 
+    @classmethod
+    def read(cls, plain: Any) -> Self:
+        """The opposite; may end with any error that ``from_json`` knows."""
+        raise NotImplementedError
 
-def read_results(path: Path, parse: Callable[[str], Results]) -> Results:
-    """What a run has stored; a DataError, which names the file, if it is something else."""
-    try:
-        return parse(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise DataError(f"{path}: there is no such file") from error
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read: {error.strerror or error}") from error
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path}: not UTF-8 text: {error.reason}") from error
-    except DataError as error:
-        raise DataError(f"{path}: {error}") from error
+    def to_json(self) -> str:
+        """All of it, for :meth:`from_json`."""
+        return json.dumps(self.plain(), ensure_ascii=False, indent=1) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """The opposite; DataError if it is no such file."""
+        try:
+            return cls.read(json.loads(text))
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise DataError(f"this is no file of results of reproduce {cls.experiment}: {error}") from error
+
+    @classmethod
+    def from_file(cls, path: Path) -> Self:
+        """What a run has stored; a DataError, which names the file, if it is something else."""
+        try:
+            return cls.from_json(path.read_text(encoding="utf-8"))
+        except FileNotFoundError as error:
+            raise DataError(f"{path}: there is no such file") from error
+        except OSError as error:
+            raise DataError(f"{path}: cannot be read: {error.strerror or error}") from error
+        except UnicodeDecodeError as error:
+            raise DataError(f"{path}: not UTF-8 text: {error.reason}") from error
+        except DataError as error:
+            raise DataError(f"{path}: {error}") from error
 
 
 def counted(note: Note) -> Callable[[int, int], None]:
