@@ -11,7 +11,7 @@ import typer
 
 from nhsvm.cli._help import Command, Group
 from nhsvm.cli._output import needs, note
-from nhsvm.paper import EXPERIMENTS, Option, Spec, Value
+from nhsvm.paper import EXPERIMENTS, Experiment, Option, Value
 from nhsvm.paper import reproduce as run
 
 reproduce = typer.Typer(
@@ -24,11 +24,11 @@ reproduce = typer.Typer(
 _OUT = Option("out", Path, Path("docs"), "Pages go to DIR/results, pictures to DIR/images.", metavar="DIR")
 
 
-def _command(spec: Spec) -> Callable[..., None]:
+def _command(spec: Experiment) -> Callable[..., None]:
     """The command of an experiment, with its options as typer wants them."""
 
     def command(out: Path, **given: Value) -> None:
-        for option in spec.options:
+        for option in spec.takes:
             option.check(given[option.name], _flag(option))
         needs("matplotlib", "plot", "nhsvm reproduce")
         from nhsvm.paper.tables import check_out
@@ -37,7 +37,7 @@ def _command(spec: Spec) -> Callable[..., None]:
         for path in run(spec.name, out, note, **given):
             typer.echo(path)
 
-    command.__signature__ = Signature([_parameter(option) for option in (*spec.options, _OUT)])  # type: ignore[attr-defined]
+    command.__signature__ = Signature([_parameter(option) for option in (*spec.takes, _OUT)])  # type: ignore[attr-defined]
     return command
 
 
@@ -53,6 +53,6 @@ def _parameter(option: Option) -> Parameter:
     return Parameter(option.name, Parameter.KEYWORD_ONLY, default=option.default, annotation=Annotated[kind, shown])
 
 
-for _spec in EXPERIMENTS.values():
+for _spec in EXPERIMENTS.specs.values():
     _help = f"{_spec.summary}\n\nExample: nhsvm reproduce {_spec.name} {_spec.example}".rstrip()
     reproduce.command(_spec.name, cls=Command, help=_help)(_command(_spec))

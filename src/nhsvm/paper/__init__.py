@@ -1,25 +1,26 @@
 """What only the paper's tables need: its norms, its class attributes, and its tables and figures as experiments.
 
-Light to import, since the command line reads :data:`EXPERIMENTS` for its help: a name is loaded on first use.
+>>> from nhsvm.paper import shared_norm
+>>> round(shared_norm([[3.0, 4.0], [3.0, 4.0]]), 5)
+5.0
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib import import_module
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from nhsvm.errors import OptionError
+from nhsvm.registry import Family, Spec, on_first_use
 
 if TYPE_CHECKING:
     from nhsvm.paper.attributes import class_attributes, label_kernel, label_penalty
     from nhsvm.paper.norms import (
-        NORMS,
         Factorisation,
         NodeFactorisation,
         NodePenalty,
-        Norm,
         frobenius_norm,
         max_norm,
         node_penalty,
@@ -34,9 +35,6 @@ __all__ = [
     "Factorisation",
     "NodeFactorisation",
     "NodePenalty",
-    "Norm",
-    "Option",
-    "Spec",
     "class_attributes",
     "frobenius_norm",
     "label_kernel",
@@ -51,6 +49,30 @@ __all__ = [
 
 Value = int | str | Path | None
 Note = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Norm(Spec):
+    """A norm of one row a leaf; ``symbol`` as the paper writes it."""
+
+    symbol: str = ""
+
+
+NORMS: Family[Norm, Callable[..., float]] = Family(
+    "norm",
+    __name__,
+    [
+        Norm("shared", "norms.shared_norm", "Eq. 17: what rows share is charged once", ("tol",), symbol="‖U‖_s"),
+        Norm(
+            "structured shared", "norms.structured_shared_norm", "Eq. 16: the same along a hierarchy",
+            ("hierarchy", "tol"), ("hierarchy",), "‖U‖_{s,G}",
+        ),
+        Norm("Frobenius", "norms.frobenius_norm", "Table 1: charges for every row by itself", symbol="‖U‖_F"),
+        Norm("trace", "norms.trace_norm", "Theorem 2: charges for rank", symbol="‖U‖_*"),
+        Norm("max", "norms.max_norm", "Theorem 2: the longest rows of both factors", ("tol",), symbol="‖U‖_max"),
+    ],
+)  # fmt: skip
+"""Norms by name, in the order of Table 1, which has all but the last."""
 
 
 class Option(NamedTuple):
@@ -70,76 +92,73 @@ class Option(NamedTuple):
             raise OptionError(f"{name or self.name} must be at least {self.least}, not {value}")
 
 
-class Spec(NamedTuple):
-    """A table or figure of the paper, which a function makes: of a folder, a note and the options, to files written."""
+@dataclass(frozen=True)
+class Experiment(Spec):
+    """A table or figure: a function of a folder, a note and its options, which gives the files it wrote.
 
-    name: str
-    home: str  # module:function
-    summary: str
-    options: tuple[Option, ...] = ()
-    example: str = ""  # options as somebody would type them
+    Attributes
+    ----------
+    takes : tuple of Option
+        The options, by the names in ``options``.
+    example : str
+        Options as somebody would type them.
+    """
+
+    takes: tuple[Option, ...] = ()
+    example: str = ""
+
+
+def _experiment(name: str, function: str, summary: str, *takes: Option, example: str = "") -> Experiment:
+    return Experiment(name, function, summary, tuple(option.name for option in takes), (), takes, example)
 
 
 _SEED = Option("seed", int, 0, "Of the random numbers.", least=0)
 _QUICK = Option("quick", bool, False, "Small data, to see that it works.")
 _STORED = Option("stored", Path, None, "Write the page of these results; run nothing.", flag="from", metavar="FILE")
 
-EXPERIMENTS: dict[str, Spec] = {
-    spec.name: spec
-    for spec in (
-        Spec(
-            "synthetic",
-            "nhsvm.paper.synthetic:reproduce",
+EXPERIMENTS: Family[Experiment, Callable[..., list[Path]]] = Family(
+    "experiment",
+    __name__,
+    [
+        _experiment(
+            "synthetic", "synthetic.reproduce",
             "Table 3: flat SVM, HSVM, NHSVM and SSVM on the paper's two synthetic sets.",
-            (
-                Option("repeats", int, 20, "Data sets of each kind.", least=2),
-                _SEED,
-                Option("jobs", int, 1, "Processes; the result is the same for any number.", least=1),
-                _QUICK,
-                Option("compare_sizes", bool, False, "Also other sizes of the data."),
-                _STORED,
-            ),
-            "--repeats 20 --jobs 2",
+            Option("repeats", int, 20, "Data sets of each kind.", least=2),
+            _SEED,
+            Option("jobs", int, 1, "Processes; the result is the same for any number.", least=1),
+            _QUICK,
+            Option("compare_sizes", bool, False, "Also other sizes of the data."),
+            _STORED,
+            example="--repeats 20 --jobs 2",
         ),
-        Spec(
-            "readings",
-            "nhsvm.paper.readings:reproduce",
+        _experiment(
+            "readings", "readings.reproduce",
             "Table 3, where the paper can be read otherwise: how data are drawn, SGD, Algorithm 1 as printed.",
-            (Option("repeats", int, 3, "Data sets of each reading.", least=2), _SEED, _QUICK, _STORED),
-            "--repeats 3",
+            Option("repeats", int, 3, "Data sets of each reading.", least=2), _SEED, _QUICK, _STORED,
+            example="--repeats 3",
         ),
-        Spec(
-            "benchmarks",
-            "nhsvm.paper.benchmarks_page:reproduce",
+        _experiment(
+            "benchmarks", "benchmarks_page.reproduce",
             "Table 4: flat SVM, HSVM, NHSVM and SSVM on real sets, and on the paper's own where their files are.\n\n"
             "Sets that results/benchmarks.json below --out has are not run again.",
-            (
-                Option("data", Path, None, "Folder with a folder for every set.", metavar="DIR"),
-                Option("sets", str, None, "Which sets; by default all that are there.", metavar="A,B"),
-                _SEED,
-                _STORED,
-            ),
-            "--data data --sets clinc150,reuters21578",
+            Option("data", Path, None, "Folder with a folder for every set.", metavar="DIR"),
+            Option("sets", str, None, "Which sets; by default all that are there.", metavar="A,B"), _SEED, _STORED,
+            example="--data data --sets clinc150,reuters21578",
         ),
-        Spec(
-            "norms",
-            "nhsvm.paper.table_1:reproduce",
-            "Table 1: the norms of weight matrices, computed, beside their closed forms.",
-            (_SEED,),
+        _experiment(
+            "norms", "table_1.reproduce",
+            "Table 1: the norms of weight matrices, computed, beside their closed forms.", _SEED,
         ),
-        Spec(
-            "invariance",
-            "nhsvm.paper.weights:reproduce_invariance",
+        _experiment(
+            "invariance", "weights.reproduce_invariance",
             "Theorem 1 and Figure 1: what copies of nodes do to HSVM and to NHSVM.",
-            (_SEED, Option("quick", bool, False, "Fewer points of the curves.")),
+            _SEED, _QUICK._replace(help="Fewer points of the curves."),
         ),
-        Spec(
-            "weights",
-            "nhsvm.paper.weights:reproduce_weights",
-            "What each scheme of weights does to example hierarchies.",
+        _experiment(
+            "weights", "weights.reproduce_weights", "What each scheme of weights does to example hierarchies."
         ),
-    )
-}
+    ],
+)  # fmt: skip
 """Tables and figures by name: the commands of ``nhsvm reproduce``."""
 
 
@@ -166,32 +185,19 @@ def reproduce(name: str, out: str | Path, note: Note = lambda _: None, **options
     ------
     OptionError
         If there is no such experiment or option, or a value is out of range.
-
-    Examples
-    --------
-    >>> reproduce("norm", "docs")
-    Traceback (most recent call last):
-    nhsvm.errors.OptionError: no experiment 'norm': choose one of synthetic, readings, benchmarks, norms, ...
     """
-    if name not in EXPERIMENTS:
-        raise OptionError(f"no experiment {name!r}: choose one of {', '.join(EXPERIMENTS)}")
-    known = {option.name: option for option in EXPERIMENTS[name].options}
-    for given, value in options.items():
-        if given not in known:
-            raise OptionError(f"{name} has no option {given!r}: it has {', '.join(known) or 'none'}")
-        known[given].check(value)
-    module, function = EXPERIMENTS[name].home.split(":")
-    made: list[Path] = getattr(import_module(module), function)(
-        Path(out), note, **{option.name: option.default for option in known.values()} | options
-    )
-    return made
+    takes = EXPERIMENTS.spec(name).takes
+    EXPERIMENTS.check_options(name, options)
+    given = {option.name: option.default for option in takes} | options
+    for option in takes:
+        option.check(given[option.name])
+    return EXPERIMENTS[name](Path(out), note, **given)
 
 
-def __getattr__(name: str) -> Any:
-    if name in __all__:
-        home = "attributes" if name.startswith(("class_", "label_")) else "norms"
-        return getattr(import_module(f"nhsvm.paper.{home}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+_HOMES = dict.fromkeys(("class_attributes", "label_kernel", "label_penalty"), "attributes") | dict.fromkeys(
+    ("Factorisation", "NodeFactorisation", "NodePenalty", "node_penalty"), "norms"
+)
+__getattr__ = on_first_use(__name__, lambda: _HOMES | NORMS.homes)
 
 
 def __dir__() -> list[str]:

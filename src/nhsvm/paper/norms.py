@@ -5,9 +5,8 @@ Every norm takes ``return_certificate=True``. It then returns the factors and bo
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, overload
+from typing import Literal, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +18,7 @@ from nhsvm.errors import NHSVMError, NotSolvedError, OptionError
 from nhsvm.hierarchy import Hierarchy
 from nhsvm.hierarchy.graph import FloatArray, Graph
 from nhsvm.paper import scaled_trace_norm, structured_norm
-from nhsvm.weights.shared import shared_weights
+from nhsvm.weights import shared_weights
 
 _RANK = 1e-14  # singular values below this multiple of the largest are rounding
 
@@ -492,46 +491,3 @@ def _rotated(U: FloatArray) -> tuple[FloatArray, FloatArray]:
     _, sigma, Qt = np.linalg.svd(U, full_matrices=False)
     axes = Qt[: max(1, int((sigma > _RANK * sigma[0]).sum()))]
     return U @ axes.T, axes
-
-
-# -- the registry ------------------------------------------------------------------------------------------------------
-
-
-class Norm(NamedTuple):
-    """A norm by name: what Table 1, the tests and ``docs/paper.md`` take.
-
-    Attributes
-    ----------
-    symbol : str
-        As the paper writes it.
-    function : callable
-    summary : str
-        Where the paper has it, and what it charges.
-    solved : bool
-        Whether it is solved for, to a ``tol``.
-    structured : bool
-        Whether it follows a hierarchy.
-    """
-
-    symbol: str
-    function: Callable[..., float]
-    summary: str
-    solved: bool = False
-    structured: bool = False
-
-    def of(self, U: npt.ArrayLike, hierarchy: Hierarchy, tol: float = 1e-6) -> float:
-        """The norm of one row a leaf; ``hierarchy`` and ``tol`` are for the norms that take them."""
-        tree = (hierarchy,) if self.structured else ()
-        return self.function(U, *tree, tol=tol) if self.solved else self.function(U, *tree)
-
-
-NORMS: dict[str, Norm] = {
-    "shared": Norm("‖U‖_s", shared_norm, "Eq. 17: what rows have in common is charged once", solved=True),
-    "structured shared": Norm(
-        "‖U‖_{s,G}", structured_shared_norm, "Eq. 16: the same along a hierarchy", solved=True, structured=True
-    ),
-    "Frobenius": Norm("‖U‖_F", frobenius_norm, "Table 1: every row is charged by itself"),
-    "trace": Norm("‖U‖_*", trace_norm, "Theorem 2: charges for rank"),
-    "max": Norm("‖U‖_max", max_norm, "Theorem 2: the longest rows of both factors", solved=True),
-}
-"""Norms by name, in the order of Table 1, which has all but the last."""

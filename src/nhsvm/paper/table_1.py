@@ -11,8 +11,7 @@ import numpy as np
 
 from nhsvm.hierarchy import Hierarchy
 from nhsvm.hierarchy.graph import FloatArray
-from nhsvm.paper import Note
-from nhsvm.paper.norms import NORMS
+from nhsvm.paper import NORMS, Note
 from nhsvm.paper.tables import COLOURS, figure, made_by, open_frame, table, write_page
 
 if TYPE_CHECKING:
@@ -44,7 +43,10 @@ class Case:
 
     def computed(self) -> list[float]:
         """The norms of ``COLUMNS`` by the general methods, which know nothing of the case."""
-        return [NORMS[name].of(self.U, self.hierarchy, _TOL) for name in COLUMNS]
+        given = {"hierarchy": self.hierarchy, "tol": _TOL}
+        return [
+            NORMS[name](self.U, **{option: given[option] for option in NORMS.spec(name).options}) for name in COLUMNS
+        ]
 
 
 def cases(seed: int = 0) -> Iterator[Case]:
@@ -102,7 +104,7 @@ Six classes with vectors of random numbers; in brackets the paper's closed form 
 computed by the general methods of `nhsvm.paper`, which know nothing of the situation; each is proved by a bound from
 below to a relative {_TOL:g}.
 
-{table(["situation", *(NORMS[name].symbol for name in COLUMNS)], rows)}
+{table(["situation", *(NORMS.spec(name).symbol for name in COLUMNS)], rows)}
 
 {chr(10).join(f"- **{case.name}**: {case.what}." for case, _ in found)}
 
