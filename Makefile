@@ -11,7 +11,7 @@ demo: $(STAMP)
 
 # one process a core, so one thread each: BLAS threads that wait for each other cost more than they bring
 test: $(STAMP) lint
-	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --cov --cov-report=term
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal --cov --cov-report=term
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

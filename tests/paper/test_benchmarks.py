@@ -70,7 +70,7 @@ def test_sets_that_are_there(data):
 
 
 def test_nothing_is_there(tmp_path):
-    with pytest.raises(DataError, match=r"lacks all sets; looked for ipc: a folder ipc .*eisen_FUN\.train"):
+    with pytest.raises(DataError, match=r"lacks all sets; looked for ipc: a folder ipc .*eisen_GO\.test"):
         chosen_sets(tmp_path)
     with pytest.raises(DataError, match="is no folder"):
         run(tmp_path / "none")
@@ -134,7 +134,7 @@ def test_two_empty_sets_agree():
 def test_json_and_back(results):
     assert Results.from_json(results.to_json()) == results
     assert json.loads(results.to_json())["command"] == results.command
-    for text in ("", "[]", "{}", '{"sets": 1}', '{"sets": {"clinc150": {"facts": {}}}}'):
+    for text in ("", "[]", "{}", '{"sets": 1}', '{"sets": {"clinc150": {"facts": {}}}}', "[" * 100_000):
         with pytest.raises(DataError, match="no file of results"):
             Results.from_json(text)
     with pytest.raises(DataError, match="'new', which is no set"):

@@ -1,5 +1,6 @@
 """Table 3 on small data."""
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 from nhsvm import FlatSVM, node_weights
 from nhsvm.datasets import make_balanced, make_unbalanced
 from nhsvm.errors import DataError, OptionError
+from nhsvm.paper import synthetic
 from nhsvm.paper.synthetic import (
     OTHER_SIZES,
     PAPER,
@@ -41,11 +43,37 @@ def test_processes_give_the_same(results):
     assert run(2, 5, quick=True, compare_sizes=True, jobs=2) == results
 
 
+@pytest.mark.parametrize(("jobs", "begun"), [(2, 2), (3, 3), (10**9, 3), (2**62, 3)])
+def test_no_more_processes_than_cores_or_tasks(monkeypatch, jobs, begun):
+    from contextlib import nullcontext
+
+    found = []
+
+    class Pool(nullcontext):
+        def __init__(self, n, mp_context):
+            found.append(n)
+
+        def __enter__(self):
+            return self
+
+        def map(self, work, tasks):
+            return map(str, tasks)
+
+    monkeypatch.setattr(synthetic, "ProcessPoolExecutor", Pool)
+    monkeypatch.setattr(synthetic, "cpu_count", lambda: 5)
+    assert list(synthetic.run_tasks([1, 2, 3], jobs)) == ["1", "2", "3"]
+    monkeypatch.setattr(synthetic, "cpu_count", lambda: 2)
+    list(synthetic.run_tasks([1, 2, 3], jobs))
+    assert found == [begun, 2]
+
+
 def test_json_and_back(results):
     assert Results.from_json(results.to_json()) == results
-    for text in ("", "[]", "{}", '{"sets": 1}'):
+    for text in ("", "[]", "{}", '{"sets": 1}', "[" * 100_000):
         with pytest.raises(DataError, match="no file of results"):
             Results.from_json(text)
+    with pytest.raises(DataError, match="no file of results"):
+        Results.from_json(json.dumps(json.loads(results.to_json()) | {"seed": float("inf")}))
 
 
 def test_directional_weights_are_max_min_on_both_trees():

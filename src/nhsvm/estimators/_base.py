@@ -76,7 +76,7 @@ class HierarchicalSVM(Prediction, Probability, SetFit, WarmStart, Stream, Stored
                     self._learn_from_folds(problem, targets, weight, folds)
                 else:
                     self.temperature_ = temperature(hold_out(self._for_fold, X, targets, weight, folds))
-        self._warn_unless_converged(solution)
+        self._warn_unless_converged(solution, problem.costs)
         return self
 
     def _encoded(self, y: Any) -> Targets | LabelSets:
@@ -182,7 +182,7 @@ class HierarchicalSVM(Prediction, Probability, SetFit, WarmStart, Stream, Stored
         self._stream = None
         self._keep_state(problem, solution)
 
-    def _warn_unless_converged(self, solution: Any) -> None:
+    def _warn_unless_converged(self, solution: Any, costs: FloatArray) -> None:
         if solution.interrupted:
             text = f"interrupted after {_passes(self.n_iter_)}; this model's certified gap is {self.gap_:.2e}"
         elif solution.converged:
@@ -190,6 +190,12 @@ class HierarchicalSVM(Prediction, Probability, SetFit, WarmStart, Stream, Stored
         elif not np.isfinite(self.gap_) and not getattr(self.solver, "certify", self.certify):
             about = f"about {self.history_[-1]['gap']:.2g}, it seemed" if self.history_ else "none was estimated"
             text = f"stopped after {_passes(self.n_iter_)}; certify=False, so no gap is proved: {about}"
+        elif solution.rounding > self._tolerance():
+            text = (
+                f"stopped after {_passes(self.n_iter_)} at a gap of {self.gap_:.2e}: rounding alone may be "
+                f"{solution.rounding:.1e} of the objective, above tol={self._tolerance():g}, so more passes do not "
+                f"help. {_range(costs)}; bring the largest weights of samples nearer to the others, or raise tol"
+            )
         else:
             text = (
                 f"stopped after {_passes(self.n_iter_)} at a gap of {self.gap_:.2e}, above tol={self._tolerance():g}; "
@@ -206,3 +212,9 @@ class HierarchicalSVM(Prediction, Probability, SetFit, WarmStart, Stream, Stored
 
 def _passes(number: int) -> str:
     return f"{number} pass{'' if number == 1 else 'es'}"
+
+
+def _range(costs: FloatArray) -> str:
+    """What costs samples have, in words."""
+    used = costs[costs > 0]
+    return f"C times sample and class weight goes from {used.min(initial=np.inf):.1e} to {used.max(initial=0.0):.1e}"

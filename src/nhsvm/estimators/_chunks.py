@@ -83,7 +83,7 @@ def in_chunks(
             if isinstance(values, StoredRows):
                 sparse = StoredWeights(prepare(X), values, bias)
             else:
-                sparse = SparseWeights(prepare(X), values if by_feature else np.ascontiguousarray(values.T), bias)
+                sparse = SparseWeights(prepare(X), np.ascontiguousarray(values if by_feature else values.T), bias)
 
             def work(lo: int, hi: int) -> None:
                 for rows in _steps(lo, hi, step):

@@ -171,12 +171,20 @@ def _index_bytes(columns: Columns) -> int:
     return 2 if columns.n_columns <= 2**16 else 4
 
 
+def _counts(indices: Any) -> Any:
+    """How often every feature occurs that does, without a table of features that is larger than the data."""
+    if int(indices.max(initial=0)) > 8 * len(indices) + 1_000_000:
+        return np.unique(indices, return_counts=True)[1]
+    found = np.bincount(indices)
+    return found[found > 0]
+
+
 def _rows_bytes(X: Any, columns: Columns, dtype: np.dtype[Any]) -> int:
     """Bytes of weights in rows: a feature that many samples hold meets most nodes, a rare one few.
 
     Of labels drawn at random, a node has none below it with the chance (1 − its share of the leaves)^labels.
     """
-    held, rows = np.unique(np.bincount(X.indices, minlength=X.shape[1]), return_counts=True)
+    held, rows = np.unique(_counts(X.indices), return_counts=True)
     below, nodes = np.unique(np.bincount(columns.paths.indices, minlength=columns.n_columns), return_counts=True)
     drawn = held * (1.0 + _LABELS)  # a sample's own label, and others
     entries = np.zeros(len(held))

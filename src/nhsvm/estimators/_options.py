@@ -7,7 +7,7 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from joblib import effective_n_jobs
+from joblib import cpu_count, effective_n_jobs
 from sklearn.utils import check_random_state
 
 from nhsvm.errors import OptionError
@@ -126,8 +126,17 @@ def streams(estimator: Any) -> bool:
 
 
 def n_threads(n_jobs: int | None) -> int:
-    """Joblib's reading of ``n_jobs``: None is 1, or what an enclosing ``parallel_config`` says."""
-    return int(effective_n_jobs(n_jobs))
+    """Joblib's reading of ``n_jobs``: None is 1, or what an enclosing ``parallel_config`` says.
+
+    No more than there are cores for this process, whoever asks for more: results do not depend on it, and a file or a
+    slip of the keyboard could ask for a billion.
+    """
+    return min(int(effective_n_jobs(n_jobs)), cores())
+
+
+def cores() -> int:
+    """Cores that this process may use."""
+    return int(cpu_count())
 
 
 def seed_of(random_state: Any) -> int:

@@ -13,6 +13,7 @@ from nhsvm.errors import CycleError, HierarchyError
 from nhsvm.hierarchy import build, virtual
 from nhsvm.hierarchy.drawing import draw, summary
 from nhsvm.hierarchy.graph import BoolArray, FoundCycle, IntArray, build_graph
+from nhsvm.hierarchy.hashes import first_crowded
 from nhsvm.hierarchy.lookup import Lookup
 from nhsvm.hierarchy.virtual import VirtualLeaf
 
@@ -45,6 +46,9 @@ class Hierarchy(Lookup):
     def __init__(self, labels: Sequence[Label], parent: IntArray, child: IntArray) -> None:
         if not len(labels):
             raise HierarchyError("an empty hierarchy: give at least one node")
+        crowded = first_crowded(labels)
+        if crowded:
+            raise HierarchyError(crowded)
         try:
             graph, order = build_graph(len(labels), parent, child)
         except FoundCycle as found:

@@ -31,6 +31,8 @@ MODELS = ("FlatSVM", "HSVM", "NHSVM", "SSVM")
 PAIRS = (("NHSVM", "FlatSVM"), ("NHSVM", "HSVM"), ("HSVM", "FlatSVM"), ("SSVM", "FlatSVM"), ("SSVM", "NHSVM"))
 LEVEL = 0.05
 HELD_OUT = 0.2  # of the training samples
+# what JSON that is something else ends with, on its way to numbers, lists and records
+_UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError)
 COLOURS = ("#4477aa", "#ee6677", "#228833", "#aa3377", "#ccbb44")
 SMALL_DATA = "\n\n**Small data, to see that the command works: these numbers say nothing.**"
 
@@ -232,7 +234,7 @@ class Stored:
         """The opposite; DataError if it is no such file."""
         try:
             return cls.read(json.loads(text))
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except _UNREADABLE as error:
             raise DataError(f"this is no file of results of reproduce {cls.experiment}: {error}") from error
 
     @classmethod

@@ -110,6 +110,8 @@ class Solution:
         Dual variables, for a warm start.
     alpha : array of n_columns, optional
         Weights α of the columns, if the solver has learned them.
+    rounding : float
+        Part of the gap that only allows for what double precision may be wrong by.
     """
 
     weights: Weights
@@ -119,6 +121,7 @@ class Solution:
     interrupted: bool = False
     planes: Any = None
     alpha: FloatArray | None = None
+    rounding: float = 0.0
 
 
 def prepare(X: Any, dtype: npt.DTypeLike | None = None) -> Any:
