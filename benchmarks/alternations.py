@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from nhsvm import NHSVM, SSVM
-from nhsvm.reproduce.synthetic import SETS
+from nhsvm.paper.synthetic import SETS
 from nhsvm.weights import Shared
 from quick import parsed
 

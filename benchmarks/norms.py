@@ -12,7 +12,7 @@ import numpy as np
 from rich.console import Console
 
 from hierarchy import timed, wiki_shaped
-from nhsvm.norms import structured_shared_norm
+from nhsvm.paper import structured_shared_norm
 
 
 def main() -> None:

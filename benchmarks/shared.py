@@ -22,7 +22,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from data import Problem, add_options, load_all, stratified_split
 from nhsvm import HSVM, NHSVM, SSVM, FlatSVM
-from nhsvm.reproduce._compare import mcnemar
+from nhsvm.paper.tables import mcnemar
 
 GRID = (0.01, 0.1, 1.0, 10.0)
 MODELS: dict[str, tuple[type, dict[str, Any]]] = {

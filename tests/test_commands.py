@@ -15,7 +15,7 @@ from cli.running import nhsvm
 from docs_commands import GUIDE, PROJECT, commands
 from docs_console import steps
 from docs_runners import RUNNERS
-from reproduce import sets
+from paper import sets
 
 
 def consoles():

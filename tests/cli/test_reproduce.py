@@ -5,7 +5,7 @@ import os
 import pytest
 
 from cli.running import nhsvm
-from reproduce import sets
+from paper import sets
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ USERS = {  # of these ways, and a writer that goes there
     "datasets/_blocks_folder.py": "write_blocks",
     "persistence/files.py": "save",
     "report/page.py": "write_report",
-    "reproduce/_page.py": "write_page",
+    "paper/tables.py": "write_page",
 }
 
 

@@ -62,8 +62,8 @@ class Writers:
 
     def _library(self):
         from nhsvm.datasets import Dataset, write_blocks
+        from nhsvm.paper.tables import figure, write_page
         from nhsvm.report import evaluate, write_report
-        from nhsvm.reproduce._page import figure, write_page
 
         found = [evaluate(model, self.X, self.y, hierarchy=H) for model in self.models]
         sets = [sorted({label, "dog"}) for label in self.y]

@@ -8,7 +8,7 @@ from estimators.problems import DAG, FOREST, HIERARCHIES, TREE, make, make_sets
 from nhsvm import HSVM, NHSVM, SSVM, FlatSVM, Hierarchy, load
 from nhsvm.errors import OptionError
 from nhsvm.losses import Normalized, make_loss
-from nhsvm.norms import structured_shared_norm
+from nhsvm.paper import structured_shared_norm
 from nhsvm.solvers import Alternating, Dual
 from nhsvm.weights import Power
 

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from nhsvm.columns import Columns
 from nhsvm.estimators._explain_input import as_matrix, check_top, entries, namer, several, strongest
-from nhsvm.explanation.parts import Explanation, Explanations, NodePart
+from nhsvm.explanation import Explanation, Explanations, NodePart
 from nhsvm.hierarchy import Hierarchy
 from nhsvm.hierarchy.graph import FloatArray, IntArray
 from nhsvm.hierarchy.virtual import VirtualLeaf, public

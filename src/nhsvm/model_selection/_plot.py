@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from nhsvm.model_selection.grid import show
 from nhsvm.model_selection.result import DONE, UNPROVED
-from nhsvm.plots._pyplot import pyplot
+from nhsvm.plots import pyplot
 
 if TYPE_CHECKING:
     from nhsvm.model_selection.result import Trial, Tuning
