@@ -382,9 +382,9 @@ def beam_kernel(first, last, samples, rows, bias, tree, width, short, out):
     start, size, index, value, full, constant = rows
     child_ptr, child, label_ptr, label = tree
     n_columns = constant.shape[0]
-    look, above = np.empty(n_columns, np.int32), np.empty(n_columns, short.dtype)
+    front, above = np.empty(n_columns, np.int32), np.empty(n_columns, short.dtype)
     x = np.empty(n_columns, short.dtype)
-    run = np.empty(n_columns + 1, np.int32)  # where runs of neighbours begin in ``look``: siblings are, mostly
+    run = np.empty(n_columns + 1, np.int32)  # where runs of neighbours begin in ``front``: siblings are, mostly
     flat, line = full.reshape(-1), 64 // full.itemsize
     kept, sums = np.empty(width, np.int32), np.empty(width, short.dtype)
     for t in range(first, last):
@@ -399,15 +399,15 @@ def beam_kernel(first, last, samples, rows, bias, tree, width, short, out):
             best, most = label[label_ptr[n_columns]], short.dtype.type(0.0)
         n = 0
         for e in range(child_ptr[n_columns], child_ptr[n_columns + 1]):
-            look[n] = child[e]
+            front[n] = child[e]
             above[n] = 0.0
             n += 1
         while n > 0:
             for e in range(n):
-                x[e] = above[e] + bias * widened(constant[look[e]]) + short[look[e]]
+                x[e] = above[e] + bias * widened(constant[front[e]]) + short[front[e]]
             n_runs = 0
             for e in range(n):
-                if e == 0 or look[e] != look[e - 1] + 1:
+                if e == 0 or front[e] != front[e - 1] + 1:
                     run[n_runs] = e
                     n_runs += 1
             run[n_runs] = n
@@ -416,17 +416,17 @@ def beam_kernel(first, last, samples, rows, bias, tree, width, short, out):
                     base = start[indices[j + _AHEAD]] * n_columns
                     for q in range(n_runs):
                         for e in range(0, run[q + 1] - run[q], line):
-                            prefetch(flat, base + look[run[q]] + e)
+                            prefetch(flat, base + front[run[q]] + e)
                 if size[indices[j]] < 0:
                     v = short.dtype.type(data[j])
                     row = full[start[indices[j]]]
                     for q in range(n_runs):
-                        at, c = run[q], look[run[q]]
+                        at, c = run[q], front[run[q]]
                         for e in range(run[q + 1] - at):
                             x[at + e] += v * widened(row[c + e])
             n_kept = 0
             for e in range(n):
-                c = look[e]
+                c = front[e]
                 if label_ptr[c] < label_ptr[c + 1]:  # of labels with the same nodes, the first
                     k = label[label_ptr[c]]
                     if x[e] > most or (x[e] == most and k < best):
@@ -442,7 +442,7 @@ def beam_kernel(first, last, samples, rows, bias, tree, width, short, out):
             n = 0
             for k in range(n_kept):
                 for e in range(child_ptr[kept[k]], child_ptr[kept[k] + 1]):
-                    look[n] = child[e]
+                    front[n] = child[e]
                     above[n] = sums[k]
                     n += 1
         out[t] = best

@@ -1,4 +1,4 @@
-"""The search with bounds on what is above few leaves: cores of their own, some samples at a time."""
+"""The search with bounds on what is above a few candidate leaves: cores of their own, some samples at a time."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class CandidateSearch:
         while lo < len(order):
             which = order[lo : lo + _SIZE]
             n, e = _rounded(sizes[which].max() + 1), _rounded(edges[which].max())
-            size = int(np.clip(_ENTRIES // (n + e), 1, _SIZE))  # large cores are looked at a few at a time
+            size = int(np.clip(_ENTRIES // (n + e), 1, _SIZE))  # large cores are searched a few at a time
             which = which[:size]
             lo += size
             spare = self._spare.setdefault((n, e, size), [])

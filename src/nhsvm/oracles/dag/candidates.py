@@ -1,4 +1,4 @@
-"""Leaves that a label set could gain by, found without looking at label sets; and sets of these.
+"""Leaves that a label set could gain by, found without any label sets; and sets of these.
 
 Nodes that are *in*, in every best set, are those whose parents are in and which are worth something with the best that
 is *private* below them, with no other parent. If a node p loses its last child, the best that is private below it takes
@@ -30,7 +30,7 @@ from nhsvm.hierarchy.graph import FloatArray, IntArray, PtrArray, Ragged
 from nhsvm.oracles.dag.core import ON, Core, Links
 
 _MOST = 1e300  # kernels must not meet infinity
-_TIMES, _FIRST = 4, 256  # of a limit, and at least: leaves that are looked at closely to find those of most use
+_TIMES, _FIRST = 4, 256  # of a limit, and at least: leaves that are bounded closely to find those of most use
 Lists = tuple[PtrArray, IntArray]  # where the lists of samples begin, and the lists
 
 
@@ -434,7 +434,7 @@ def candidates_kernel(rewards, limit, allow_empty, graph):
         for leaf in range(n_leaves):
             found[size] = leaf
             size += bounds[leaf] >= slack
-        if size - begin > max(_TIMES * limit, _FIRST):  # most will not be listed: do not look at all of them closely
+        if size - begin > max(_TIMES * limit, _FIRST):  # most will not be listed: do not bound all of them closely
             for e in range(begin, size):
                 rough[e - begin] = worth[leaf_node[found[e]]] + bare[first_above[found[e]]]
             _largest(found[begin:size], rough[: size - begin], max(_TIMES * limit, _FIRST))

@@ -48,7 +48,7 @@ _SAMPLE = [
     ("rounds", "i8"), ("stalled", "i8"), ("patience", "i8"),
     ("sweeps", "i8"),  # up and down, in a round
     ("solved", "i8"),  # nodes in small components that are solved
-    ("find", "i8"), ("found", "i8"),  # a set is to be looked for; is there
+    ("find", "i8"), ("found", "i8"),  # a set is to be found by rounding; is there
     ("over", "i8"),  # the dive has ended
     ("first", "i8"),  # the core is the first one
     ("remember", "i8"),  # its shares are asked for in the end
@@ -111,7 +111,7 @@ class Work(NamedTuple):
     trace: Trace
     decision: States  # two rows a sample: the second is for when the first cannot be
     parts: States  # by sample and node: state, and what is known from small components
-    on: States  # the set that was looked for
+    on: States  # the set that rounding has found
     best: States  # by sample and node of the first core: the best set so far
 
 
@@ -255,7 +255,7 @@ def shrink_kernel(samples, lines, nodes, links, shares, trace, all_decisions):
             for i in range(n):
                 reward[i], cover[i], best[i] = r[i], d[i], -2  # −2: as it is
                 stack[i], waits[i] = i, 1
-            # every node is looked at once, children first, and again when something around it has changed
+            # every node is visited once, children first, and again when something around it has changed
             size = n
             while size > 0:
                 size -= 1
@@ -444,7 +444,7 @@ def compact_kernel(part, samples, lines, nodes, links, shares, trace, all_decisi
             continue
         share, edge, to, done = shares.share[b], shares.edge[b], nodes.node[b], trace.done[b]
         if me.remember and line.swept == 0 and line.links == 0:
-            # as in a first sweep up: nobody will look at what goes, but its shares are remembered
+            # as in a first sweep up: nobody will visit what goes, but its shares are remembered
             for i in range(n):
                 total[i], top[i] = 0.0, cover[i]
             for i in range(n - 1, 0, -1):

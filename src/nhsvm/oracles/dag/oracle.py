@@ -139,10 +139,10 @@ class DagMultilabel(Oracle):
         """(Σ|r|, gaps of 0, samples that are left) after those where every node costs something: one leaf is best."""
         scales = np.abs(rewards).sum(axis=1)
         check_finite(rewards, scales)
-        hopeless = np.zeros(len(rewards), bool) if self.allow_empty else rewards.max(axis=1, initial=-np.inf) <= 0.0
-        for t in np.flatnonzero(hopeless).tolist():
+        costly = np.zeros(len(rewards), bool) if self.allow_empty else rewards.max(axis=1, initial=-np.inf) <= 0.0
+        for t in np.flatnonzero(costly).tolist():
             cheapest_leaf(self.graph, rewards[t], chosen[t])
-        return scales, np.zeros(len(rewards)), np.flatnonzero(~hopeless)
+        return scales, np.zeros(len(rewards)), np.flatnonzero(~costly)
 
     def _by_one_sweep(
         self, some: Rows, rewards: FloatArray, scales: FloatArray, chosen: States, gap: FloatArray

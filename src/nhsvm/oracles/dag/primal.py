@@ -356,7 +356,7 @@ def rounding_kernel(samples, lines, nodes, links, all_on):
         b = 2 * s + me.line
         line = lines[b]
         n, big = line.size, me.big
-        # no better set is looked for than one that the bound allows
+        # no better set is sought than one that the bound allows
         enough = 1e300 if me.over == 1 else me.bound - me.tolerance - line.constant
         reward, cover, state, marginal = nodes.reward[b], nodes.cover[b], nodes.state[b], nodes.marginal[b]
         child_ptr, child, parent_ptr, parent, _ = links_of(links, line.links)

@@ -51,7 +51,7 @@ from nhsvm.oracles.protocol import States
 
 _AHEAD = 12  # edges, as in bound.py
 
-# What is noted of a node, 64 bytes, so that it takes one cache line to look at a parent. What is private below it:
+# What is noted of a node, 64 bytes, so that it takes one cache line to read a parent. What is private below it:
 # sum of what is worth something, best cover, second best, child of the best; X, X without that child; of ĝ: Σ, max
 _SUM, _FIRST, _SECOND, _AT, _BARE, _BARER, _TOTAL, _TOP = range(8)
 _WORTH = _BARE  # of a node with all that is private below it, until X is known
@@ -168,7 +168,7 @@ class Room(NamedTuple):
 
 
 # -- flows: ``excess`` is what nodes can still pay, or owe if negative; ``flow`` is what is paid along an edge, to the
-# parent; nodes that are ON are not looked at
+# parent; nodes that are ON take no part
 
 
 @inlined

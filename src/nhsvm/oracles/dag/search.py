@@ -47,11 +47,11 @@ from nhsvm.oracles.dag.reduce import cut_kernel, prune_kernel
 from nhsvm.oracles.protocol import Memory, Rows, States
 
 _SIZE, _ENTRIES = 16, 2**17  # samples in a batch, at most; nodes and edges of them, about
-_PATIENCE_FIRST = 60  # rounds at a whole sample
+_PATIENCE_FIRST = 60  # rounds at a core of its own before a sample is split
 _PART, _STEPS = 60, 20_000  # nodes and steps up to which connected components are solved by themselves
 _VISITS = 60  # see Rounds.cut
 _MANY, _SOME = 0.2, 0.05  # of the nodes, settled by rewards or by flows; for fewer, a smaller core is not worth making
-_PATIENCE, _SWEEPS = 6, 3  # rounds at a part before it is split again; sweeps in its first round
+_PATIENCE, _SWEEPS = 6, 3  # rounds at a part before it is split again; sweeps up and down in a round
 _PROGRAMS = 2  # open parts that are given to HiGHS one by one; more, and it gets what they were split from
 _UNSURE = 0.5  # part of the free nodes that a dive leaves free
 _LEAST = 0.05  # part of the nodes that has to be settled before a smaller core is made
