@@ -8,8 +8,8 @@ from typing import Any, overload
 
 import numpy as np
 
+from nhsvm.hierarchy import VirtualLeaf
 from nhsvm.hierarchy.graph import FloatArray
-from nhsvm.hierarchy.virtual import VirtualLeaf
 
 Label = Hashable
 
