@@ -10,8 +10,7 @@ import numpy.typing as npt
 from nhsvm._jit import inlined, kernel
 from nhsvm.columns import Columns
 from nhsvm.hierarchy.graph import FloatArray, IntArray, PtrArray
-from nhsvm.losses import Loss
-from nhsvm.losses._base import LossRows, whole_rows
+from nhsvm.losses import Loss, LossRows, whole_rows
 from nhsvm.oracles._proposals import Proposals
 
 Floats = npt.NDArray[Any]
