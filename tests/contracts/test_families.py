@@ -6,10 +6,8 @@ import pytest
 
 import nhsvm.oracles
 import nhsvm.solvers
-import nhsvm.weights
 
 FAMILIES = [
-    (nhsvm.weights, nhsvm.weights.SCHEMES),
     (nhsvm.oracles, nhsvm.oracles.ORACLES),
     (nhsvm.solvers, nhsvm.solvers.SOLVERS),
 ]

@@ -13,7 +13,7 @@ from nhsvm.hierarchy import Hierarchy
 from nhsvm.hierarchy.graph import FloatArray, Graph
 from nhsvm.norms import _input
 from nhsvm.norms._certificate import NodePenalty
-from nhsvm.weights.shared import shared_weights
+from nhsvm.weights import shared_weights
 
 
 @overload
