@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 
 from nhsvm.checks import a_hierarchy
 from nhsvm.errors import DataError, LabelError
@@ -114,7 +115,7 @@ def auprc(
 
 def _scores(given: Any, n_samples: int) -> npt.NDArray[Any]:
     """Real numbers, one row a sample; in whatever precision they come."""
-    if hasattr(given, "toarray"):
+    if sp.issparse(given):
         raise DataError("node_scores must be dense: every node has a score")
     try:
         scores = np.asarray(given)
