@@ -23,7 +23,7 @@ from rich.table import Table
 
 from nhsvm import Hierarchy, node_weights
 from nhsvm.losses import LOSSES, make_loss
-from nhsvm.weights import _interior, _range_proof, _steep
+from nhsvm.weights import interior, steep
 from quick import parsed
 
 PAPER_NODES, PAPER_LEAVES = 50_312, 36_504
@@ -77,12 +77,12 @@ def peak_megabytes(run: Callable[[], Any]) -> float:
 class Proof:
     """Remembers what an interior-point method proved last; use it as a context."""
 
-    solution: _interior.Solution | None = None
+    solution: interior.Solution | None = None
 
     def __enter__(self) -> Proof:
-        self._certified = certified = _interior.certified
+        self._certified = certified = interior.certified
 
-        def remember(*args: Any) -> _interior.Solution:
+        def remember(*args: Any) -> interior.Solution:
             self.solution = certified(*args)
             return self.solution
 
@@ -93,8 +93,8 @@ class Proof:
         self._put(self._certified)
 
     @staticmethod
-    def _put(certified: Callable[..., _interior.Solution]) -> None:
-        _interior.certified = _steep.certified = _range_proof.certified = certified
+    def _put(certified: Callable[..., interior.Solution]) -> None:
+        interior.certified = steep.certified = certified
 
     def gap(self) -> float:
         return self.solution.gap / self.solution.value if self.solution else 0.0

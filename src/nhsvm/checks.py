@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 
 from nhsvm.errors import NHSVMError, OptionError
 from nhsvm.hierarchy import Hierarchy
@@ -15,7 +16,7 @@ from nhsvm.hierarchy.graph import FloatArray
 def matrix(U: npt.ArrayLike, name: str = "U", column: bool = False) -> FloatArray:
     """``U`` as a finite, non-empty, real 2-D array of floats; with ``column``, a 1-D array is one column."""
     given: Any = U
-    if hasattr(given, "toarray"):  # scipy.sparse
+    if sp.issparse(given):
         given = given.toarray()
     try:
         array = np.asarray(given)

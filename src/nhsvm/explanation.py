@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from nhsvm.errors import OptionError
+from nhsvm.hierarchy import VirtualLeaf
 from nhsvm.hierarchy.graph import FloatArray
-from nhsvm.hierarchy.virtual import VirtualLeaf
 from nhsvm.plots import plot_explanation
 
 if TYPE_CHECKING:

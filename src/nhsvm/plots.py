@@ -10,9 +10,8 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from nhsvm.errors import NHSVMError, OptionError
-from nhsvm.hierarchy import Hierarchy
+from nhsvm.hierarchy import Hierarchy, VirtualLeaf
 from nhsvm.hierarchy.graph import FloatArray, Graph
-from nhsvm.hierarchy.virtual import VirtualLeaf
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

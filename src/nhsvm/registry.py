@@ -69,12 +69,12 @@ class Family(Mapping[str, Part], Generic[SpecType, Part]):
 
     Examples
     --------
-    >>> norms = Family("norm", "nhsvm.paper", [Spec("trace", "norms.trace_norm", "charges for rank")])
-    >>> norms["trace"]([[3.0, 0.0], [0.0, 4.0]])
-    7.0
-    >>> norms.spec("trase")
+    >>> losses = Family("loss", "nhsvm.losses", [Spec("hamming", "losses.Hamming", "nodes that differ")])
+    >>> losses["hamming"]
+    <class 'nhsvm.losses.losses.Hamming'>
+    >>> losses.spec("haming")
     Traceback (most recent call last):
-    nhsvm.errors.OptionError: norm must be one of ['trace'], not 'trase'
+    nhsvm.errors.OptionError: loss must be one of ['hamming'], not 'haming'
     """
 
     def __init__(self, option: str, package: str, specs: list[SpecType], also: str = "") -> None:

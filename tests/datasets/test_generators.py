@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from nhsvm import Hierarchy
 from nhsvm.datasets import Dataset, Skipped, load_docstrings, make_balanced, make_text, make_unbalanced
 from nhsvm.errors import NHSVMError, OptionError
-from nhsvm.hierarchy.virtual import VirtualLeaf
+from nhsvm.hierarchy import VirtualLeaf
 from strategies import SPECIAL, random_hierarchy
 
 

@@ -222,12 +222,11 @@ def _toml(rng: Random, folder: Path) -> Any:
 
 
 def _results(rng: Random, folder: Path) -> Any:
-    from nhsvm.reproduce import benchmarks, readings, synthetic
-    from nhsvm.reproduce._page import read_results
+    from nhsvm.paper import benchmarks, readings, synthetic
 
     file = next(folder.iterdir())
     kind = {"benchmarks.json": benchmarks, "readings.json": readings, "synthetic.json": synthetic}[file.name]
-    return kind.Results.to_json(read_results(file, kind.Results.from_json))
+    return kind.Results.from_file(file).to_json()
 
 
 def _any_file(rng: Random, folder: Path) -> Any:

@@ -115,7 +115,7 @@ def test_auprc_in_blocks(monkeypatch, weight):
     y, scores = rng.choice(h.leaves, (40, 2)).tolist(), rng.normal(size=(40, 50))
     scores[weight == 0 if weight is not None else 0] = 9.0  # ahead of all others
     before, kept = ours.auprc(y, scores, hierarchy=h, sample_weight=weight), scores.copy()
-    monkeypatch.setattr("nhsvm.metrics.precision_recall._BLOCK", 170)
+    monkeypatch.setattr("nhsvm.metrics.precision_recall.BATCH", 170)
     assert ours.auprc(y, scores, hierarchy=h, sample_weight=weight) == close(before)
     np.testing.assert_array_equal(scores, kept)
     assert ours.auprc(y, np.where(scores > 0, np.inf, -np.inf), hierarchy=h, sample_weight=weight) < 1

@@ -14,8 +14,8 @@ from nhsvm.errors import DataError, LabelError, NHSVMError, OptionError, Unknown
 from nhsvm.hierarchy import VirtualLeaf
 
 H = Hierarchy.from_edges([("animal", "dog"), ("animal", "cat"), ("plant", "oak")])
-ALL = [getattr(metrics, name) for name in metrics.__all__ if name not in ("auprc", "scorers")]
-SINGLE = [metrics.tree_distance]
+ALL = [measure for name, measure in metrics.METRICS.items() if name != "auprc"]  # which has scores for predictions
+SINGLE = [metrics.METRICS[name] for name, spec in metrics.METRICS.specs.items() if spec.single]
 TRUE, PRED = ["dog", "oak", "cat"], ["cat", "oak", "cat"]
 MATRIX = np.array([[1, 0, 0], [0, 0, 1], [0, 1, 0]])  # dog, oak, cat
 
@@ -166,8 +166,8 @@ def test_auprc_errors(scores, more, error, says):
 
 
 def test_public_names():
-    assert set(dir(metrics)) == set(metrics.__all__) == set(metrics._HOME)
-    assert all(callable(getattr(metrics, name)) for name in metrics.__all__)
+    assert set(dir(metrics)) == set(metrics.__all__) == {"METRICS", "scorers", *metrics.METRICS}
+    assert all(callable(getattr(metrics, name)) for name in metrics.__all__ if name != "METRICS")
     with pytest.raises(AttributeError, match="no attribute 'accuracy'"):
         _ = metrics.accuracy
 

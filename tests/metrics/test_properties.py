@@ -116,7 +116,7 @@ def test_too_many_combinations_are_chosen_one_after_the_other(monkeypatch):
     h = random_hierarchy(40, 3, extra=1.0)
     y_true, y_pred, _ = make(h, 0, 200)
     best = metrics.lca_f1(y_true, y_pred, hierarchy=h)
-    monkeypatch.setattr("nhsvm.metrics._extensions._MANY", 1)
+    monkeypatch.setattr("nhsvm.metrics.distances.MAX_CHOICES", 1)
     greedy = metrics.lca_f1(y_true, y_pred, hierarchy=h)
     assert greedy == pytest.approx(best, abs=0.02)
     assert greedy != best
@@ -126,7 +126,7 @@ def test_many_pairs_are_compared_in_steps(monkeypatch):
     h = random_hierarchy(60, 0, roots=2, extra=0.5)
     y_true, y_pred, _ = singles(h, 1, 200)
     before = metrics.tree_distance(y_true, y_pred, hierarchy=h)
-    monkeypatch.setattr("nhsvm.metrics._paths._STEP", 7)
+    monkeypatch.setattr("nhsvm.metrics.distances.BATCH", 7)
     assert metrics.tree_distance(y_true, y_pred, hierarchy=h) == before
 
 

@@ -15,7 +15,7 @@ from estimators.problems import DAG, TREE, indicator, make, make_sets
 from nhsvm import HSVM, NHSVM, SSVM, FlatSVM
 from nhsvm.errors import DataError, LabelError, NHSVMError, OptionError, UnknownLabelError
 from nhsvm.losses import make_loss
-from nhsvm.metrics.scoring import scorers
+from nhsvm.metrics import scorers
 from nhsvm.model_selection import HoldOut, hold_out_split, paper_grid, regularization_path, tune
 from nhsvm.weights import Maxmin, Power
 
@@ -190,7 +190,7 @@ def test_refused_combinations_are_left_out_and_listed():
         (NHSVM(TREE), {3: [1]}, "no parameter 3"),
         (NHSVM(TREE), {"weights": []}, "weights has no value to try"),
         (NHSVM(TREE), {"weights": "maxmin"}, "weights must be a list of values"),
-        (NHSVM(TREE), {"weights": ["maxmin", "minmax"]}, "weights=minmax: unknown weights scheme 'minmax'"),
+        (NHSVM(TREE), {"weights": ["maxmin", "minmax"]}, "weights=minmax: weights must be one of"),
         (NHSVM(TREE), {"weights": ["shared"]}, "needs squared_norms"),
         (NHSVM(TREE), {"weights": ["maxmin"], "rho": [2]}, "rho is no option of the weights in the grid: maxmin"),
         (NHSVM(TREE), {"weights": ["power"], "rho": [2, 0.5]}, "rho must be a finite number > 1"),

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from nhsvm import Hierarchy
 from nhsvm.columns import make_columns
-from nhsvm.losses import _difference, make_loss
+from nhsvm.losses import difference, make_loss
 from nhsvm.objective import loss_augmented
 from nhsvm.oracles.brute_force import brute_force
 from nhsvm.oracles.leaves import Proposals, SingleLabel, best_leaves, leaf_scores
@@ -189,7 +189,7 @@ def test_losses_by_the_batch_equal_those_of_the_table(name, normalized, h, seed)
     table = case.slacks(), case.propose(case.some_planes(), 3)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("nhsvm.oracles.leaves.TABLE", 0)
-        patch.setattr(_difference, "_MOST", 1e9)  # leaves share rows
+        patch.setattr(difference, "LIMITS", difference.Limits(sharing=1e9))  # leaves share rows
         case = Case(h, seed, name, normalized)
         shared = case.oracle.losses(case.leaves)
     assert case.oracle._table is None

@@ -8,6 +8,7 @@ import pytest
 import scipy.sparse as sp
 
 from nhsvm import FlatSVM, Hierarchy
+from nhsvm.losses.difference import Limits
 from nhsvm.solvers import dual as dual_module
 from nhsvm.solvers import prepare
 from nhsvm.solvers.dual import PlanesAscent
@@ -305,7 +306,7 @@ def test_more_labels_than_a_visit_adds():
 def test_losses_made_batch_by_batch(sparse, most, monkeypatch):
     whole = make_case(7, sparse=sparse, margin=("normalized", True)).solve(tol=1e-6, max_iter=5000)
     monkeypatch.setattr("nhsvm.oracles.leaves.TABLE", 0)
-    monkeypatch.setattr("nhsvm.losses._difference._MOST", most)
+    monkeypatch.setattr("nhsvm.losses.difference.LIMITS", Limits(sharing=most))
     case = make_case(7, sparse=sparse, margin=("normalized", True))
     parts = case.solve(tol=1e-6, max_iter=5000)
     np.testing.assert_array_equal(whole.weights.values, parts.weights.values)

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from nhsvm import node_weights
 from nhsvm.errors import NotSolvedError
-from nhsvm.weights import _cholesky, _interior
-from nhsvm.weights._interior import Inverses, Powers, minimise
+from nhsvm.weights import interior
+from nhsvm.weights.interior import Inverses, Powers, minimise
 from strategies import random_hierarchy
 
 positive = st.floats(1e-6, 1e3)
@@ -59,7 +59,7 @@ def test_the_proved_gap_is_true():
 
 
 def test_an_unproved_result_is_an_error(monkeypatch):
-    monkeypatch.setattr(_interior, "_MOST_STEPS", 3)
+    monkeypatch.setattr(interior, "_MOST_STEPS", 3)
     with pytest.raises(NotSolvedError, match=r"after 2 steps the relative duality gap is .*, not both to 1e-08"):
         node_weights(random_hierarchy(30, 1, extra=1.0), "power")
 
@@ -68,7 +68,7 @@ def test_newton_system_without_positive_pivot_ends_the_descent(monkeypatch):
     def fail(H):
         raise np.linalg.LinAlgError("no")
 
-    monkeypatch.setattr(_interior, "factorise", fail)
+    monkeypatch.setattr(interior, "factorise", fail)
     with pytest.raises(NotSolvedError):
         node_weights(random_hierarchy(30, 1, extra=1.0), "power")
 
@@ -85,19 +85,19 @@ def sparse_definite(n, seed):
 @pytest.mark.parametrize("n", [1, 50, 400, 1500])
 @pytest.mark.parametrize("largest_dense", [15_000, 10])
 def test_factorise_solves(n, largest_dense, monkeypatch):
-    monkeypatch.setattr(_cholesky, "_LARGEST_DENSE", largest_dense)
+    monkeypatch.setattr(interior, "_LARGEST_DENSE", largest_dense)
     H = sparse_definite(n, n) if n > 6 else sp.csr_array([[2.0]])
     b = np.random.default_rng(0).normal(size=n)
-    np.testing.assert_allclose(H @ _cholesky.factorise(H)(b), b, atol=1e-9)
+    np.testing.assert_allclose(H @ interior.factorise(H)(b), b, atol=1e-9)
 
 
 def test_factorise_of_a_diagonal_matrix():
     d = np.arange(1.0, 1001.0)
-    np.testing.assert_allclose(_cholesky.factorise(sp.diags_array(d).tocsr())(np.ones(1000)), 1 / d)
+    np.testing.assert_allclose(interior.factorise(sp.diags_array(d).tocsr())(np.ones(1000)), 1 / d)
 
 
 @pytest.mark.parametrize("n", [50, 1000])
 def test_factorise_refuses_what_is_not_positive_definite(n):
     H = sp.diags_array(np.where(np.arange(n) == n // 2, -1.0, 1.0)).tocsr()
     with pytest.raises(np.linalg.LinAlgError):
-        _cholesky.factorise(H)
+        interior.factorise(H)

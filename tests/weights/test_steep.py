@@ -9,9 +9,9 @@ from scipy.optimize import linprog
 
 from nhsvm import node_weights
 from nhsvm.errors import NotSolvedError
-from nhsvm.weights import _interior, _powers, _steep
-from nhsvm.weights._interior import Powers, minimise
-from nhsvm.weights._steep import minimise_norm
+from nhsvm.weights import interior, power, steep
+from nhsvm.weights.interior import Powers, minimise
+from nhsvm.weights.steep import minimise_norm
 from strategies import dags, random_hierarchy
 
 OPTIONS = [
@@ -53,9 +53,9 @@ def test_the_largest_weight_is_as_small_as_the_norm_promises(rho, options):
 def test_it_agrees_with_the_other_method(h, rho, options):
     norm = lambda: (node_weights(h, "power", rho=rho, **options) ** rho).sum() ** (1 / rho)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_powers, "_STEEP", 1.0)
-        steep = norm()
-    assert steep == pytest.approx(norm(), rel=2e-8)
+        patch.setattr(power, "STEEP", 1.0)
+        as_a_norm = norm()
+    assert as_a_norm == pytest.approx(norm(), rel=2e-8)
 
 
 @pytest.mark.parametrize("rho", [1.5, 3.0, 40.0, 1e4, 1e12])
@@ -79,14 +79,14 @@ def test_costs_that_are_no_floats(rho):
 
 def test_it_is_used_above_8_only(monkeypatch):
     h = random_hierarchy(30, 1, extra=1.0)
-    monkeypatch.setattr(_powers, "minimise_norm", None)
+    monkeypatch.setattr(power, "minimise_norm", None)
     node_weights(h, "power", rho=8.0)
     with pytest.raises(TypeError):
         node_weights(h, "power", rho=8.5)
 
 
 def test_an_unproved_result_is_an_error(monkeypatch):
-    monkeypatch.setattr(_steep, "_MOST_STEPS", 3)
+    monkeypatch.setattr(steep, "_MOST_STEPS", 3)
     with pytest.raises(NotSolvedError, match=r"Power\(rho=100.*DAG, 30 nodes.*after 2 steps the relative duality gap"):
         node_weights(random_hierarchy(30, 1, extra=1.0), "power", rho=100)
 
@@ -95,7 +95,7 @@ def test_newton_system_without_positive_pivot_ends_the_descent(monkeypatch):
     def fail(H):
         raise np.linalg.LinAlgError("no")
 
-    monkeypatch.setattr(_interior, "factorise", fail)
+    monkeypatch.setattr(interior, "factorise", fail)
     with pytest.raises(NotSolvedError):
         node_weights(random_hierarchy(30, 1, extra=1.0), "power", rho=100)
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from nhsvm import Hierarchy, node_weights
 from nhsvm.errors import NHSVMError, OptionError
 from nhsvm.weights import Maxmin, Power
-from nhsvm.weights._directional import solve_constrained
-from nhsvm.weights._fold import tree_like
+from nhsvm.weights.fold import tree_like
+from nhsvm.weights.power import solve_constrained
 from strategies import SPECIAL, dags, hierarchies, random_hierarchy, trees
 
 NORMALISED = [
@@ -176,7 +176,7 @@ def test_instances_and_functions_are_schemes():
 @pytest.mark.parametrize(
     ("scheme", "options", "said"),
     [
-        ("maximin", {}, "unknown weights scheme 'maximin'"),
+        ("maximin", {}, "weights must be one of ['maxmin', 'power', 'uniform', 'flat', 'shared'], an instance"),
         ("power", {"rho": 1.0}, "rho must be a finite number > 1, not 1.0"),
         ("power", {"rho": float("nan")}, "rho"),
         ("power", {"rho": float("inf")}, "rho"),

@@ -9,12 +9,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from nhsvm.cli._options import option
 from nhsvm.errors import OptionError
+from nhsvm.losses import LOSSES
 from nhsvm.options import OPTIONS
+from nhsvm.weights import SCHEMES
 
 if TYPE_CHECKING:
     from nhsvm.hierarchy import Hierarchy
 
 _SCHEME = ("rho", "directional", "total", "include_common")  # options of weights schemes
+WEIGHTS = SCHEMES.choices
+LOSS_NAMES = ["auto", *LOSSES.choices]
+if TYPE_CHECKING:
+    WeightsName = str
+    LossName = str
+else:  # typer offers the members of an enumeration, and refuses all else
+    WeightsName = StrEnum("WeightsName", {name: name for name in WEIGHTS})
+    LossName = StrEnum("LossName", {name: name for name in LOSS_NAMES})
 
 
 class ModelName(StrEnum):
@@ -25,25 +35,6 @@ class ModelName(StrEnum):
     FlatSVM = "FlatSVM"
     SSVM = "SSVM"
     HRSVM = "HRSVM"
-
-
-class SchemeName(StrEnum):
-    """Weights schemes."""
-
-    maxmin = "maxmin"
-    power = "power"
-    uniform = "uniform"
-    flat = "flat"
-
-
-class LossName(StrEnum):
-    """Structural errors."""
-
-    auto = "auto"
-    zero_one = "zero_one"
-    hamming = "hamming"
-    normalized = "normalized"
-    leaf_hamming = "leaf_hamming"
 
 
 class SolverName(StrEnum):
@@ -64,8 +55,8 @@ MarginName = _CHOICES["margin"]
 _SAID_HERE: dict[str, Any] = {
     "model": Annotated[ModelName, _model(metavar="NAME", help="NHSVM, HSVM, FlatSVM, SSVM or HRSVM.", default="NHSVM")],
     "weights": Annotated[
-        SchemeName | None,
-        _model(metavar="NAME", help="Of nodes, for NHSVM: maxmin, power, uniform, flat.", default="maxmin"),
+        WeightsName | None,
+        _model(metavar="NAME", help=f"Of nodes, for NHSVM: {', '.join(WEIGHTS)}.", default="maxmin"),
     ],
     "rho": Annotated[float | None, _model(help="Of --weights power: above 1.", default="2")],
     "directional": Annotated[
@@ -81,7 +72,7 @@ _SAID_HERE: dict[str, Any] = {
         LossName | None,
         _model(
             metavar="NAME",
-            help="What a mistake costs: auto, zero_one, hamming, normalized, leaf_hamming.",
+            help=f"What a mistake costs: {', '.join(LOSS_NAMES)}.",
             default="auto",
         ),
     ],
@@ -153,21 +144,16 @@ def make_estimator(options: ModelOptions, hierarchy: Hierarchy | None, **more: A
 
 def make_scheme(options: ModelOptions) -> Any:
     """The weights scheme, or None if only its name was given, or nothing."""
-    from dataclasses import fields
-
-    from nhsvm.weights import SCHEMES
-
     settings = {name: getattr(options, name) for name in _SCHEME if getattr(options, name) is not None}
     if not settings:
         return None
     first = next(iter(settings)).replace("_", "-")
     if options.model is not ModelName.NHSVM:
         raise OptionError(f"--{first} is for NHSVM, not for {options.model}")
-    name = str(options.weights or SchemeName.maxmin)
-    known = {field.name for field in fields(SCHEMES[name])}  # type: ignore[arg-type]
+    name = str(options.weights or "maxmin")
     for setting in settings:
-        if setting not in known:
-            wanted = "power" if setting == "rho" else "power or maxmin"
+        if setting not in SCHEMES.specs[name].options:
+            wanted = " or ".join(other for other in WEIGHTS if setting in SCHEMES.specs[other].options)
             raise OptionError(f"--{setting.replace('_', '-')} goes with --weights {wanted}, not with {name}")
     if "total" in settings:
         settings["total"] = _range(settings["total"])

@@ -16,7 +16,7 @@ from nhsvm.cli._models import LoadedModel, ModelOptions, load_model
 from nhsvm.errors import UnknownLabelError
 from nhsvm.explanation import features_of
 from nhsvm.hierarchy import Hierarchy
-from nhsvm.hierarchy.virtual import VirtualLeaf, public
+from nhsvm.hierarchy.labels import VirtualLeaf, public
 from nhsvm.packed import Packed
 from nhsvm.rows import StoredRows
 from nhsvm.sizes import readable_bytes

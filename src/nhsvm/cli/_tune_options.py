@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, make_dataclass
 from functools import partial
 from typing import Annotated, Any, get_type_hints
 
-from nhsvm.cli._estimators import LossName, MarginName, ModelName, ModelOptions, SchemeName
+from nhsvm.cli._estimators import LOSS_NAMES, WEIGHTS, MarginName, ModelName, ModelOptions
 from nhsvm.cli._options import option
 from nhsvm.errors import OptionError
 
@@ -39,9 +39,7 @@ class TriedOptions:
     lam: Annotated[
         str | None, _tried("--lambda", metavar="A,B,...", help="The paper's λ, instead of --C: C = 1/(2λ).")
     ] = None
-    weights: Annotated[
-        str | None, _tried(metavar="A,B,...", help="Of nodes, for NHSVM: maxmin, power, uniform, flat.")
-    ] = None
+    weights: Annotated[str | None, _tried(metavar="A,B,...", help=f"Of nodes, for NHSVM: {', '.join(WEIGHTS)}.")] = None
     rho: Annotated[str | None, _tried(metavar="A,B,...", help="Of weights power: above 1.")] = None
     directional: Annotated[
         str | None, _tried(metavar="no,yes", help="Of weights power: they do not fall on the way down.")
@@ -50,9 +48,7 @@ class TriedOptions:
         str | None,
         _tried(metavar="A,B,...", help="Largest sums of weights on a path; the least is 1 (LOW:HIGH for others)."),
     ] = None
-    loss: Annotated[
-        str | None, _tried(metavar="A,B,...", help="auto, zero_one, hamming, normalized, leaf_hamming.")
-    ] = None
+    loss: Annotated[str | None, _tried(metavar="A,B,...", help=f"{', '.join(LOSS_NAMES)}.")] = None
     margin: Annotated[str | None, _tried(metavar="A,B,...", help="Of NHSVM: loss, normalized.")] = None
     also: Annotated[
         list[str] | None,
@@ -67,11 +63,11 @@ def grid_of(tried: TriedOptions, model: ModelName) -> dict[str, Any]:
     """``grid``, ``C`` and ``lam`` of :func:`nhsvm.model_selection.tune`; a bad value is an error that names it."""
     grid: dict[str, list[Any]] = {}
     parsers: dict[str, Callable[[str], Any]] = {
-        "weights": partial(_one_of, tuple(SchemeName)),
+        "weights": partial(_one_of, WEIGHTS),
         "rho": _number,
         "directional": _yes_or_no,
         "total": _total,
-        "loss": partial(_one_of, tuple(LossName)),
+        "loss": partial(_one_of, LOSS_NAMES),
         "margin": partial(_one_of, tuple(MarginName)),
     }
     for name, parse in parsers.items():
@@ -132,7 +128,7 @@ def _number(text: str) -> float:
         raise ValueError(f"{text!r} is no number") from None
 
 
-def _one_of(known: tuple[str, ...], text: str) -> str:
+def _one_of(known: Sequence[str], text: str) -> str:
     if text not in known:
         raise ValueError(f"{text!r} is not one of {', '.join(known)}")
     return text

@@ -15,7 +15,7 @@ from nhsvm.datasets._dataset import Dataset
 from nhsvm.datasets._options import generator, number, whole_number
 from nhsvm.errors import OptionError
 from nhsvm.hierarchy import Hierarchy
-from nhsvm.hierarchy.virtual import public
+from nhsvm.hierarchy.labels import public
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

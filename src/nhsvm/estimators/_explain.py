@@ -13,7 +13,7 @@ from nhsvm.estimators._explain_input import as_matrix, check_top, entries, namer
 from nhsvm.explanation import Explanation, Explanations, NodePart
 from nhsvm.hierarchy import Hierarchy
 from nhsvm.hierarchy.graph import FloatArray, IntArray
-from nhsvm.hierarchy.virtual import VirtualLeaf, public
+from nhsvm.hierarchy.labels import VirtualLeaf, public
 from nhsvm.packed import Packed
 from nhsvm.rows import StoredRows
 

@@ -17,7 +17,7 @@ import scipy.sparse as sp
 from nhsvm.hierarchy import Hierarchy
 from nhsvm.hierarchy.graph import BoolArray, FloatArray
 from nhsvm.metrics import example_jaccard, f1, hamming_distance, hierarchical_f1
-from nhsvm.metrics._pair import node_mask
+from nhsvm.metrics.inputs import node_mask
 
 
 def _jaccard(both: Any, true: Any, pred: Any) -> Any:

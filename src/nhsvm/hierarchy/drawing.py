@@ -6,7 +6,7 @@ from collections.abc import Hashable, Mapping, Sequence
 
 from nhsvm.errors import OptionError
 from nhsvm.hierarchy.graph import Graph
-from nhsvm.hierarchy.virtual import VirtualLeaf
+from nhsvm.hierarchy.labels import VirtualLeaf
 
 
 def draw(labels: Sequence[Hashable], graph: Graph, notes: Mapping[Hashable, str], max_nodes: int) -> str:

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 
-from nhsvm.errors import CycleError, HierarchyError
-from nhsvm.hierarchy import build, virtual
+from nhsvm.errors import CycleError, HierarchyError, LabelError, UnknownLabelError
+from nhsvm.hierarchy import build, derived
+from nhsvm.hierarchy.build import collection
 from nhsvm.hierarchy.drawing import draw, summary
-from nhsvm.hierarchy.graph import BoolArray, FoundCycle, IntArray, build_graph
+from nhsvm.hierarchy.graph import BoolArray, FoundCycle, Graph, IntArray, build_graph
 from nhsvm.hierarchy.hashes import first_crowded
-from nhsvm.hierarchy.lookup import Lookup
-from nhsvm.hierarchy.virtual import VirtualLeaf
+from nhsvm.hierarchy.labels import VirtualLeaf, public
 
 if TYPE_CHECKING:
     import networkx
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Label = Hashable
 
 
-class Hierarchy(Lookup):
+class Hierarchy:
     """A label hierarchy: a tree, a forest or a directed acyclic graph whose leaves are the classes.
 
     Make one with :meth:`from_edges`, :meth:`from_parents`, :meth:`from_paths`, :meth:`from_networkx` or :meth:`read`.
@@ -158,6 +158,21 @@ class Hierarchy(Lookup):
 
     # -- what it holds -------------------------------------------------------------------------------------------------
 
+    @property
+    def graph(self) -> Graph:
+        """The same hierarchy as arrays over node numbers."""
+        return self._graph
+
+    @property
+    def nodes(self) -> tuple[Label, ...]:
+        """All nodes in topological order. Arrays such as α are aligned with it."""
+        return self._nodes
+
+    @cached_property
+    def leaves(self) -> tuple[Label, ...]:
+        """The classes, in node order; a virtual leaf appears as the inner node it stands for."""
+        return tuple(public(self._nodes[i]) for i in self._graph.leaves)
+
     @cached_property
     def roots(self) -> tuple[Label, ...]:
         return self._nodes[: self._graph.n_roots]
@@ -188,6 +203,75 @@ class Hierarchy(Lookup):
             if not isinstance(self._nodes[c], VirtualLeaf):
                 yield self._nodes[p], self._nodes[c]
 
+    # -- questions about nodes; a virtual leaf is never part of an answer ----------------------------------------------
+
+    def parents(self, nodes: Label | Collection[Label]) -> frozenset[Label]:
+        """P(n): the direct parents of a node, or of any node of a set (a set, list or array of labels)."""
+        return self._labels(self._graph.parents.rows(self.numbers(nodes)).indices)
+
+    def children(self, nodes: Label | Collection[Label]) -> frozenset[Label]:
+        """C(n): the direct children of a node, or of any node of a set."""
+        return self._labels(self._graph.children.rows(self.numbers(nodes)).indices)
+
+    def ancestors(self, nodes: Label | Collection[Label]) -> frozenset[Label]:
+        """A(n): everything above a node, without the node itself; for a set, the union over its nodes."""
+        above = self._graph.parents.rows(self.numbers(nodes)).indices
+        return self._labels(np.flatnonzero(self._graph.reachable(above, self._graph.parents)))
+
+    def descendants(self, nodes: Label | Collection[Label]) -> frozenset[Label]:
+        """D(n): everything below a node, without the node itself; for a set, the union over its nodes."""
+        below = self._graph.children.rows(self.numbers(nodes)).indices
+        return self._labels(np.flatnonzero(self._graph.reachable(below, self._graph.children)))
+
+    def closure(self, nodes: Label | Collection[Label]) -> frozenset[Label]:
+        """Ā(n): a node, or a set of nodes, with everything above."""
+        return self._labels(np.flatnonzero(self._graph.reachable(self.numbers(nodes), self._graph.parents)))
+
+    def depth(self, node: Label) -> int:
+        """Edges on the longest path from a root to the node."""
+        return int(self._graph.level[self.number(node)])
+
+    def is_leaf(self, node: Label) -> bool:
+        return bool(self._graph.is_leaf[self.number(node)])
+
+    def number(self, node: Label) -> int:
+        """Position of a node in :attr:`nodes`."""
+        try:
+            return self._number[node]
+        except KeyError:
+            raise UnknownLabelError([node], self._number) from None
+        except TypeError:
+            raise LabelError(f"a label must be hashable, but {node!r} is a {type(node).__name__}") from None
+
+    def numbers(self, nodes: Any) -> IntArray:
+        """Positions in :attr:`nodes` of one node, or of a set, list or array of nodes."""
+        if _is_collection(nodes) and not (isinstance(nodes, frozenset) and nodes in self._number):
+            return np.array([self.number(node) for node in collection(nodes, LabelError)], dtype=np.int32)
+        try:
+            return np.array([self.number(nodes)], dtype=np.int32)
+        except UnknownLabelError as error:
+            if isinstance(nodes, tuple) and nodes and all(node in self._number for node in nodes):
+                hint = "a tuple is one label; give a set or list for several"
+                raise UnknownLabelError([nodes], text=f"{error} ({hint})") from None
+            raise
+
+    def leaf_position(self, label: Label) -> int:
+        """Position in :attr:`leaves` of a class: a leaf, or an inner node that has a virtual leaf."""
+        try:
+            return self._leaf_position[label]
+        except (KeyError, TypeError):
+            self.number(label)  # an unknown or unhashable label is reported as such
+            raise LabelError(
+                f"{label!r} is an inner node, not a leaf; with_virtual_leaves([{label!r}]) makes it a class of its own"
+            ) from None
+
+    @cached_property
+    def _leaf_position(self) -> dict[Label, int]:
+        return {label: i for i, label in enumerate(self.leaves)}
+
+    def _labels(self, numbers: Iterable[int]) -> frozenset[Label]:
+        return frozenset(n for n in (self._nodes[i] for i in numbers) if not isinstance(n, VirtualLeaf))
+
     # -- other hierarchies from this one -------------------------------------------------------------------------------
 
     def with_virtual_leaves(self, labels: Iterable[Label]) -> Hierarchy:
@@ -203,7 +287,7 @@ class Hierarchy(Lookup):
         >>> h.with_virtual_leaves(["science", "physics"]).leaves
         ('physics', 'biology', 'science')
         """
-        return virtual.with_virtual_leaves(self, labels)
+        return derived.with_virtual_leaves(self, labels)
 
     def subset(self, labels: Iterable[Label]) -> Hierarchy:
         """Only the given labels and what is above them.
@@ -216,7 +300,7 @@ class Hierarchy(Lookup):
         >>> h.subset(["b", "c"]).leaves
         ('b', 'c')
         """
-        return virtual.subset(self, labels)
+        return derived.subset(self, labels)
 
     def minimal(self, y: Iterable[Any] | None = None) -> Hierarchy:
         """The minimal graph M(G) of Theorem 1: duplicated nodes merged into one.
@@ -238,9 +322,7 @@ class Hierarchy(Lookup):
         >>> h.minimal().nodes
         ('food', 'lemon', 'lime')
         """
-        from nhsvm.hierarchy.minimal import minimal
-
-        return minimal(self, y)
+        return derived.minimal(self, y)
 
     def to_networkx(self) -> networkx.DiGraph:
         """As a ``networkx.DiGraph`` with edges parent → child; virtual leaves are left out."""
@@ -319,3 +401,8 @@ class Hierarchy(Lookup):
 
     def __delattr__(self, name: str) -> None:
         raise AttributeError("a Hierarchy does not change; build a new one")
+
+
+def _is_collection(value: object) -> TypeGuard[Collection[Label]]:
+    """Whether a value is a set of labels rather than one label (a tuple is one label)."""
+    return isinstance(value, (set, frozenset, list, np.ndarray))

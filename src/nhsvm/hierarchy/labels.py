@@ -1,8 +1,9 @@
-"""The label spaces Y_s and Y_m of Section 3: user labels ↔ leaf positions ↔ sets of nodes."""
+"""Labels on inner nodes, and the label spaces Y_s and Y_m of Section 3: user labels ↔ leaf positions ↔ node sets."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterable
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -14,12 +15,23 @@ from nhsvm.errors import LabelError, UnknownLabelError
 from nhsvm.hierarchy.build import collection
 from nhsvm.hierarchy.graph import Ragged
 from nhsvm.hierarchy.hashes import Hashes, too_many
-from nhsvm.hierarchy.virtual import public
 
 if TYPE_CHECKING:
     from nhsvm.hierarchy.hierarchy import Hierarchy
 
 Label = Hashable
+
+
+@dataclass(frozen=True)
+class VirtualLeaf:
+    """The name, among ``Hierarchy.nodes``, of the leaf that stands for "this inner node itself"."""
+
+    of: Label
+
+
+def public(label: Label) -> Label:
+    """The label a user knows: the inner node in place of its virtual leaf."""
+    return label.of if isinstance(label, VirtualLeaf) else label
 
 
 class LabelSpace:

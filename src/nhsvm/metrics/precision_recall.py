@@ -7,16 +7,15 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 
 from nhsvm.checks import a_hierarchy
 from nhsvm.errors import DataError, LabelError
 from nhsvm.hierarchy import Hierarchy
 from nhsvm.hierarchy.graph import FloatArray
-from nhsvm.metrics._labels import column_numbers, indicators
-from nhsvm.metrics._options import a_number
-from nhsvm.metrics._pair import Roots, closures, node_mask, sample_weights
+from nhsvm.metrics.inputs import Roots, a_number, closures, column_numbers, indicators, node_mask, sample_weights
 
-_BLOCK = 2**22  # scores that are sorted at a time
+BATCH = 2**22  # scores that are sorted at a time
 
 
 def auprc(
@@ -116,7 +115,7 @@ def auprc(
 
 def _scores(given: Any, n_samples: int) -> npt.NDArray[Any]:
     """Real numbers, one row a sample; in whatever precision they come."""
-    if hasattr(given, "toarray"):
+    if sp.issparse(given):
         raise DataError("node_scores must be dense: every node has a score")
     try:
         scores = np.asarray(given)
@@ -134,7 +133,7 @@ def _at_least(
 ) -> FloatArray:
     """For each of the ascending thresholds, how many scores reach it; weighted by the row's weight."""
     total = np.zeros(len(thresholds))
-    step = max(1, _BLOCK // max(1, len(columns)))
+    step = max(1, BATCH // max(1, len(columns)))
     for start in range(0, len(scores), step):
         block = scores[start : start + step]
         block = block.copy() if len(columns) == block.shape[1] else block[:, columns]

@@ -14,7 +14,7 @@ from nhsvm.estimators._label_sets import LabelSets
 from nhsvm.estimators._set_input import is_matrix
 from nhsvm.estimators._targets import Targets
 from nhsvm.hierarchy import Hierarchy
-from nhsvm.metrics.scoring import scorers
+from nhsvm.metrics import scorers
 
 Scorer = Callable[[Any, Any, Any], Any]
 

@@ -13,8 +13,7 @@ import numpy.typing as npt
 from nhsvm._jit import inlined, kernel, prefetch, widened
 from nhsvm.columns import Columns
 from nhsvm.hierarchy.graph import FloatArray, IntArray, PtrArray, Ragged
-from nhsvm.losses import Loss
-from nhsvm.losses._base import LossRows, whole_rows
+from nhsvm.losses import Loss, LossRows, whole_rows
 
 Floats = npt.NDArray[Any]
 _AHEAD = 8  # features that a beam search asks for beforehand

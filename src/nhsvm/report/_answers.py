@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from nhsvm.errors import DataError
 from nhsvm.hierarchy.graph import BoolArray, FloatArray, IntArray
-from nhsvm.metrics._pair import closures
+from nhsvm.metrics.inputs import closures
 from nhsvm.report._model import Parts, chunks, rows
 from nhsvm.report._record import Counts
 from nhsvm.report._reliability import Bins

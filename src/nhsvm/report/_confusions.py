@@ -10,7 +10,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from nhsvm.hierarchy.graph import FloatArray
-from nhsvm.metrics._paths import path_lengths
+from nhsvm.metrics.distances import path_lengths
 from nhsvm.report._nodes import Compared
 from nhsvm.report._record import Confusion, Counts, Example, Nodes
 

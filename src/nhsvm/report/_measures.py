@@ -8,7 +8,7 @@ import numpy as np
 
 from nhsvm import metrics
 from nhsvm.hierarchy.graph import FloatArray
-from nhsvm.metrics._labels import class_numbers
+from nhsvm.metrics.inputs import class_numbers
 from nhsvm.report._answers import Answers
 from nhsvm.report._nodes import Compared
 

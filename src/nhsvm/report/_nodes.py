@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from nhsvm.hierarchy import Hierarchy, VirtualLeaf
 from nhsvm.hierarchy.graph import FloatArray
 from nhsvm.metrics import accuracy_at_depth
-from nhsvm.metrics._pair import closures
+from nhsvm.metrics.inputs import closures
 from nhsvm.report._record import Counts, Depth, Nodes
 from nhsvm.report._truth import Truth
 

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from nhsvm.columns import Columns
 from nhsvm.hierarchy.graph import FloatArray, Graph, IntArray, PtrArray
-from nhsvm.losses._base import LossRows
+from nhsvm.losses import LossRows
 from nhsvm.objective import Certificate
 from nhsvm.solvers._memory import Weights, make_table, make_weights
 from nhsvm.solvers._sparse import csr

@@ -1,80 +1,61 @@
-"""Normalisation weights α, one scheme a file."""
+"""Normalisation weights α: how much of what tells labels apart may live at which node.
+
+>>> from nhsvm import Hierarchy, node_weights
+>>> h = Hierarchy.from_edges([("animal", "dog"), ("animal", "cat"), ("plant", "oak")])
+>>> node_weights(h, "maxmin")
+array([0.5, 0.5, 0.5, 0.5, 0.5])
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import fields
-from typing import Any
+from typing import TYPE_CHECKING
 
-from nhsvm.checks import a_hierarchy, node_values
-from nhsvm.errors import OptionError
-from nhsvm.hierarchy import Hierarchy
-from nhsvm.hierarchy.graph import FloatArray
-from nhsvm.weights.flat import Flat
-from nhsvm.weights.maxmin import Maxmin
-from nhsvm.weights.power import Power
-from nhsvm.weights.shared import Shared, shared_weights
-from nhsvm.weights.uniform import Uniform
+from nhsvm.registry import Family, Spec, on_first_use
 
-Scheme = Callable[[Hierarchy], FloatArray]
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
-SCHEMES: dict[str, Callable[..., Scheme]] = {
-    "flat": Flat,
-    "maxmin": Maxmin,
-    "power": Power,
-    "shared": Shared,
-    "uniform": Uniform,
-}
-
-
-def node_weights(hierarchy: Hierarchy, scheme: str | Scheme = "maxmin", **options: Any) -> FloatArray:
-    """The normalisation weights α of a hierarchy, aligned with ``hierarchy.nodes``.
-
-    Parameters
-    ----------
-    hierarchy : Hierarchy
-    scheme : str or callable
-        - ``"flat"``: 1 on the leaves, 0 elsewhere
-        - ``"uniform"``: 1 everywhere (HSVM; not normalised)
-        - ``"maxmin"``: the largest smallest weight, Eq. 7
-        - ``"power"``: least Σ α^ρ, Eq. 6
-        - ``"shared"``: best for given node vectors, Eq. 20
-
-        or an instance of one of the classes behind these names, or any function of a hierarchy.
-    **options
-        Of the scheme: ``rho``, ``directional``, ``total``, ``include_common``, ``squared_norms``; see the classes.
-
-    Returns
-    -------
-    array of n_nodes, float64
-
-    Examples
-    --------
-    >>> from nhsvm import Hierarchy, node_weights
-    >>> h = Hierarchy.from_paths([("sport", "ball", "football"), ("sport", "ball", "tennis"), ("sport", "chess")])
-    >>> h.nodes
-    ('sport', 'ball', 'chess', 'football', 'tennis')
-    >>> node_weights(h, "power", rho=2.0).round(3)
-    array([0.   , 0.667, 1.   , 0.333, 0.333])
-    >>> node_weights(h, "maxmin", include_common=True).round(3)
-    array([0.333, 0.333, 0.667, 0.333, 0.333])
-    """
-    a_hierarchy(hierarchy)
-    if isinstance(scheme, str):
-        if scheme not in SCHEMES:
-            raise OptionError(f"unknown weights scheme {scheme!r}; there are {sorted(SCHEMES)}")
-        known = [field.name for field in fields(SCHEMES[scheme])]  # type: ignore[arg-type]
-        unknown = sorted(options.keys() - known)
-        if unknown:
-            raise OptionError(f"weights scheme {scheme!r} has no option {unknown[0]!r}; it has {known or 'none'}")
-        if scheme == "shared" and "squared_norms" not in options:
-            raise OptionError("weights scheme 'shared' needs squared_norms=, the ‖U_n‖² of every node")
-        scheme = SCHEMES[scheme](**options)
-    elif options:
-        raise OptionError(f"options {sorted(options)} go with the name of a scheme, not with an instance")
-    elif isinstance(scheme, type) or not callable(scheme):
-        raise OptionError(f"a scheme is a name, an instance such as Power(rho=2), or a function, not {scheme!r}")
-    return node_values(scheme(hierarchy), hierarchy, f"the result of {scheme!r}")
-
+    from nhsvm.weights.power import Power
+    from nhsvm.weights.schemes import Flat, Maxmin, Scheme, Uniform, node_weights
+    from nhsvm.weights.shared import Shared, shared_weights
 
 __all__ = ["SCHEMES", "Flat", "Maxmin", "Power", "Scheme", "Shared", "Uniform", "node_weights", "shared_weights"]
+
+_SUMS = ("directional", "total", "include_common")
+
+SCHEMES: Family[Spec, Callable[..., Scheme]] = Family(
+    "weights",
+    __name__,
+    [
+        Spec(
+            "maxmin",
+            "schemes.Maxmin",
+            "the smallest weight is as large as possible (Eq. 7); every inner node gets it, leaves the rest",
+            options=_SUMS,
+        ),
+        Spec(
+            "power",
+            "power.Power",
+            "least Σ α^ρ (Eq. 6); the smaller ρ, the more weight at the top",
+            options=("rho", *_SUMS),
+        ),
+        Spec("uniform", "schemes.Uniform", "1 everywhere: HSVM, not normalised", options=("include_common",)),
+        Spec("flat", "schemes.Flat", "all weight on the leaves: a flat SVM"),
+        Spec(
+            "shared",
+            "shared.Shared",
+            "best for given node vectors (Eq. 20), as Shared SVM learns them",
+            options=("squared_norms",),
+            needs=("squared_norms",),
+        ),
+    ],
+    also=", an instance of a scheme or a function of a hierarchy",
+)
+"""Every scheme by its name."""
+
+_HOMES = {"Scheme": "schemes", "node_weights": "schemes", "shared_weights": "shared"}
+__getattr__ = on_first_use(__name__, lambda: _HOMES | SCHEMES.homes)
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *SCHEMES.homes})

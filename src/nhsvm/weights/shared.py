@@ -10,8 +10,8 @@ import numpy.typing as npt
 from nhsvm.checks import node_values
 from nhsvm.hierarchy import Hierarchy
 from nhsvm.hierarchy.graph import BoolArray, FloatArray, Graph
-from nhsvm.weights._fold import Core, core_of, tree_like
-from nhsvm.weights._interior import Inverses, minimise
+from nhsvm.weights.fold import Core, core_of, tree_like
+from nhsvm.weights.interior import Inverses, minimise
 
 
 @dataclass(frozen=True)

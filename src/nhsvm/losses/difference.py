@@ -2,20 +2,39 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from nhsvm._jit import kernel
 from nhsvm.hierarchy import Graph
-from nhsvm.hierarchy.graph import FloatArray, IntArray, Ragged
-from nhsvm.losses._base import AnyFloats, LossRows, NodeLoss
-from nhsvm.losses._checks import checked_numbers
+from nhsvm.hierarchy.graph import FloatArray, IntArray, PtrArray, Ragged
+from nhsvm.losses.base import AnyFloats, LossRows, NodeLoss, checked_numbers
 
-_ROWS = 2**20  # numbers in rows that many leaves share: 8 MB
-_MOST = 0.25  # of all pairs of leaves may share nodes, else rows are as good
-_WORKSPACE = 2**20  # numbers in the dense (node, sample) array of one step: 8 MB, about a cache's size
+
+@dataclass(frozen=True)
+class Limits:
+    """When rows of losses are shared, and how much is worked on at a time.
+
+    Attributes
+    ----------
+    row_entries : int
+        Numbers in rows that many leaves share: 8 MB.
+    sharing : float
+        The part of all pairs of leaves that may share nodes; above, a row for each leaf is as good.
+    workspace : int
+        Numbers in the dense (node, sample) array of one step: 8 MB, about the size of a cache.
+    """
+
+    row_entries: int = 2**20
+    sharing: float = 0.25
+    workspace: int = 2**20
+
+
+LIMITS = Limits()
 
 
 def symmetric_difference(graph: Graph, y: npt.ArrayLike, z: npt.ArrayLike) -> npt.NDArray[np.int64]:
@@ -68,20 +87,16 @@ class WeightedDifference:
 
     def _fill_shared(self, leaf_positions: npt.NDArray[np.int64], out: AnyFloats) -> None:
         """Σ_{n∈y△t} w_n = Σ_{n∈y} w_n + Σ_{n∈t} w_n − 2 Σ_{n∈y∩t} w_n, where the last sum is mostly empty."""
-        from nhsvm.losses._shared import shared_kernel
-
-        shared_kernel(leaf_positions, self._totals, self.weights, *self._carried, *self._carriers, out)
+        shared_kernel(leaf_positions, self._totals, self.weights, self._carried, self._carriers, out)
 
     def by_rows(self, leaf_positions: npt.NDArray[np.int64]) -> LossRows | None:
         """The same as one row for all leaves of the same total, and the leaves that share nodes; None if that is more.
 
         Rows are always the same array.
         """
-        from nhsvm.losses._shared import sharing_kernel
-
         if self._rows is None:
             return None
-        sharing = sharing_kernel(leaf_positions, self._totals, self.weights, *self._carried, *self._carriers)
+        sharing = sharing_kernel(leaf_positions, self._totals, self.weights, self._carried, self._carriers)
         return LossRows(self._rows, self._kind[leaf_positions], *sharing)
 
     @cached_property
@@ -89,7 +104,7 @@ class WeightedDifference:
         """Σ_{n∈y} w_n + Σ_{n∈t} w_n of every leaf y, for every total that a leaf t can have."""
         shared = self.graph.leaf_counts[self.weights > 0].astype(np.float64) ** 2
         totals, n = np.unique(self._totals), self.graph.n_leaves
-        if len(totals) * n > _ROWS or shared.sum() > _MOST * n * n:
+        if len(totals) * n > LIMITS.row_entries or shared.sum() > LIMITS.sharing * n * n:
             return None
         return np.asarray(totals[:, None] + self._totals)
 
@@ -118,7 +133,7 @@ class WeightedDifference:
 
     def _fill_closures(self, leaf_positions: npt.NDArray[np.int64], out: AnyFloats) -> None:
         """Rewards summed over every leaf's closure."""
-        step = max(16, _WORKSPACE // self.graph.n_nodes)
+        step = max(16, LIMITS.workspace // self.graph.n_nodes)
         for start in range(0, len(leaf_positions), step):
             true = self.graph.leaf_ancestors.rows(leaf_positions[start : start + step])
             rewards = np.repeat(self.weights[:, None], len(true.indptr) - 1, axis=1)
@@ -140,3 +155,56 @@ class WeightedDifference:
     @cached_property
     def _closures(self) -> sp.csr_array:
         return self.graph.leaf_matrix()
+
+
+@kernel
+def shared_kernel(
+    true: PtrArray, totals: FloatArray, weights: FloatArray, carried: Ragged, carriers: Ragged, out: AnyFloats
+) -> None:
+    """``out[i]`` = the weighted differences of every leaf and the leaf ``true[i]``.
+
+    Leaves have ``totals`` and the nodes ``carried``, nodes with weight the leaves ``carriers``.
+    """
+    row = np.empty(totals.shape[0])  # in double precision, whatever ``out`` is
+    for i in range(true.shape[0]):
+        t = true[i]
+        for leaf in range(row.shape[0]):
+            row[leaf] = totals[t] + totals[leaf]
+        for q in range(carried.indptr[t], carried.indptr[t + 1]):
+            node = carried.indices[q]
+            twice = 2.0 * weights[node]
+            for e in range(carriers.indptr[node], carriers.indptr[node + 1]):
+                row[carriers.indices[e]] -= twice
+        for leaf in range(row.shape[0]):
+            out[i, leaf] = row[leaf]
+
+
+@kernel
+def sharing_kernel(
+    true: PtrArray, totals: FloatArray, weights: FloatArray, carried: Ragged, carriers: Ragged
+) -> tuple[PtrArray, IntArray, FloatArray]:
+    """The leaves that share nodes with ``true[i]``, for each: (where lists begin, the lists, weighted differences)."""
+    n = true.shape[0]
+    room = 0
+    for t in true:
+        for q in range(carried.indptr[t], carried.indptr[t + 1]):
+            node = carried.indices[q]
+            room += carriers.indptr[node + 1] - carriers.indptr[node]
+    indptr, leaves, values = np.zeros(n + 1, np.int64), np.empty(room, np.int32), np.empty(room)
+    place = np.full(totals.shape[0], -1, np.int64)
+    top = 0
+    for i in range(n):
+        t = true[i]
+        for q in range(carried.indptr[t], carried.indptr[t + 1]):
+            node = carried.indices[q]
+            twice = 2.0 * weights[node]
+            for e in range(carriers.indptr[node], carriers.indptr[node + 1]):
+                leaf = carriers.indices[e]
+                if place[leaf] < indptr[i]:
+                    place[leaf] = top
+                    leaves[top] = leaf
+                    values[top] = totals[t] + totals[leaf]
+                    top += 1
+                values[place[leaf]] -= twice
+        indptr[i + 1] = top
+    return indptr, leaves[:top], values[:top]

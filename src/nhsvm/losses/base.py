@@ -1,4 +1,4 @@
-"""What a loss is: one number for two label sets, and the two forms in which an oracle asks for it."""
+"""What a loss is: one number for two label sets, and the two forms in which an oracle asks for it; ``make_loss``."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from nhsvm.checks import node_values
 from nhsvm.errors import LabelError, OptionError
 from nhsvm.hierarchy import Hierarchy, LabelSpace
 from nhsvm.hierarchy.graph import FloatArray, IntArray, PtrArray
-from nhsvm.losses._checks import checked_numbers
+from nhsvm.losses import LOSSES
 
 AnyFloats = npt.NDArray[np.floating[Any]]
 
@@ -57,8 +58,8 @@ class Loss(ABC):
     Notes
     -----
     A new loss gives :meth:`between` and :meth:`_fill`, and overrides :meth:`decomposes` and :meth:`per_node` if it is a
-    sum over nodes in the multi-label space too. Its class stands in ``LOSSES`` and its twin in
-    ``tests/reference/losses.py``; the contract tests do the rest.
+    sum over nodes in the multi-label space too. A line in ``LOSSES`` registers it, a twin in
+    ``tests/reference/losses.py`` says what it should be, and the contract tests do the rest.
     """
 
     name: ClassVar[str]
@@ -163,7 +164,52 @@ class Loss(ABC):
         return f"{type(self).__name__}({self.hierarchy!r})"
 
 
+def make_loss(loss: str | type[Loss] | Loss, hierarchy: Hierarchy, node_weights: npt.ArrayLike | None = None) -> Loss:
+    """The loss of that name, over a hierarchy.
+
+    Parameters
+    ----------
+    loss : str, class or Loss
+        A name in ``LOSSES``; a :class:`Loss` class; or a ready loss of this very hierarchy, which comes back as it is,
+        with its own node weights.
+    hierarchy : Hierarchy
+        With a virtual leaf for every inner node that is a label.
+    node_weights : array of n_nodes, optional
+        α, aligned with ``hierarchy.nodes``. Losses that do not depend on α leave it aside.
+    """
+    if isinstance(loss, Loss):
+        # equal hierarchies may number their nodes differently, and then arrays do not fit
+        if loss.hierarchy.nodes != hierarchy.nodes or loss.hierarchy != hierarchy:
+            raise OptionError(
+                f"loss {loss.name!r} was made for {loss.hierarchy!r}, not for {hierarchy!r}; give its name or class"
+            )
+        return loss
+    if isinstance(loss, type) and issubclass(loss, Loss):
+        return loss(hierarchy, node_weights)
+    return LOSSES[LOSSES.spec(loss).name](hierarchy, node_weights)
+
+
 def whole_rows(rows: AnyFloats, which: IntArray) -> LossRows:
     """Rows that are right as they are."""
     none = np.zeros(len(which) + 1, np.int64), np.empty(0, np.int32), np.empty(0)
     return LossRows(np.asarray(rows, np.float64), which, *none)
+
+
+def checked_numbers(values: npt.ArrayLike, limit: int, what: str) -> npt.NDArray[np.int64]:
+    """A flat array of whole numbers in ``0 .. limit - 1``."""
+    numbers = np.asarray(values)
+    if numbers.ndim != 1 or (numbers.size and not np.issubdtype(numbers.dtype, np.integer)):
+        raise LabelError(f"expected a flat array of {what}s, not {numbers.dtype} of shape {numbers.shape}")
+    bad = numbers[(numbers < 0) | (numbers >= limit)]
+    if len(bad):
+        raise LabelError(f"{what} {bad[0]} is outside 0..{limit - 1}")
+    return numbers.astype(np.int64)
+
+
+def checked_weights(given: npt.ArrayLike | None, hierarchy: Hierarchy, name: str) -> FloatArray:
+    """α as a frozen array of its own."""
+    if given is None:
+        raise OptionError(f"loss {name!r} depends on the node weights α: give node_weights, aligned with the nodes")
+    alpha = node_values(given, hierarchy, "node_weights")
+    alpha.flags.writeable = False
+    return alpha
