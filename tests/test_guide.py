@@ -10,6 +10,7 @@ import pytest
 from docs_console import run_page
 
 DOCS = Path(__file__).parents[1] / "docs"
+RECORDS = sorted((DOCS / "decisions").glob("[0-9]*.md"))
 PAGES = [page for page in sorted((DOCS / "tutorials").glob("*.md")) if "```console" in page.read_text(encoding="utf-8")]
 
 
@@ -39,4 +40,22 @@ def test_commands_run_in_the_folder_of_the_page(page, tmp_path, monkeypatch):
 def test_every_page_is_in_the_navigation():
     config = (DOCS.parent / "mkdocs.yml").read_text(encoding="utf-8")
     listed = re.findall(r"^ +- [^:]+: (\S+\.md)$", config, flags=re.M)
-    assert sorted(listed) == sorted(page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md"))
+    pages = {page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md") if page not in RECORDS}
+    assert sorted(listed) == sorted(pages)
+
+
+def test_every_decision_is_in_their_index_by_its_own_title():
+    index = (DOCS / "decisions" / "index.md").read_text(encoding="utf-8")
+    titles = {page.name: page.read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ") for page in RECORDS}
+    assert len(titles) > 30
+    assert {file: title for title, file in re.findall(r"^- \[(.+)\]\((\S+)\)$", index, flags=re.M)} == titles
+
+
+@pytest.mark.parametrize("page", RECORDS, ids=lambda page: page.stem)
+def test_a_decision_says_what_was_asked_and_what_would_reopen_it(page):
+    text = page.read_text(encoding="utf-8")
+    number = page.name[:3]
+    assert text.startswith(f"# {number}: ")
+    assert [record.name for record in RECORDS if record.name.startswith(number)] == [page.name]
+    bold = re.findall(r"^\*\*(Question|Decision|What would reopen it)\b", text, flags=re.M)
+    assert bold == ["Question", "Decision", "What would reopen it"]

@@ -39,7 +39,7 @@ class LinearProgram(Oracle):
 
     One HiGHS model for the lifetime of the oracle; from sample to sample only its costs change. Each sample starts from
     the basis of slacks, not from the last sample's: it is feasible for the dual simplex method whatever the costs are,
-    which made it as fast or faster (``docs/architecture.md``), and an answer then depends on its own rewards only.
+    which made it as fast or faster (decision record 111), and an answer then depends on its own rewards only.
     Threads may share the oracle but take turns.
 
     Examples
