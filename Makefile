@@ -4,14 +4,20 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test lint docs bench format clean
+.PHONY: demo test fuzz lint docs bench format clean
 
 demo: $(STAMP)
 	$(BIN)/nhsvm demo
 
 # one process a core, so one thread each: BLAS threads that wait for each other cost more than they bring
 test: $(STAMP) lint
-	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --cov --cov-report=term
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal --cov --cov-report=term
+
+# damaged models, data files and blocks, N of them; a failure names the number of its case, and CASE=... runs it again
+N ?= 10000
+CASE ?=
+fuzz: $(STAMP)
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python tests/fuzz/run.py $(N) --processes $$(nproc) $(addprefix --case ,$(CASE))
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
@@ -34,7 +40,7 @@ format: $(STAMP)
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf $(VENV) build dist site .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .coverage .hypothesis
+	rm -rf $(VENV) build dist site .fuzz_cache .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .coverage .hypothesis
 
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \

@@ -1,6 +1,19 @@
-"""One hypothesis profile: no deadlines (machines are shared), and the same examples in every run."""
+"""What holds for all tests.
+
+Hypothesis profiles: no deadlines (machines are shared), and the same examples in every run unless others are wanted:
+``--hypothesis-profile=seeds --hypothesis-seed=N`` draws other ones; without the profile a seed changes nothing.
+
+Threads are capped by cores, so a machine of one or two is taken for one of four, else tests with three threads would
+run with fewer.
+"""
 
 from hypothesis import settings
 
+from nhsvm.estimators import _options
+
 settings.register_profile("project", deadline=None, derandomize=True, max_examples=60)
+settings.register_profile("seeds", settings.get_profile("project"), derandomize=False, database=None)
 settings.load_profile("project")
+
+_cores = _options.cores
+_options.cores = lambda: max(4, _cores())

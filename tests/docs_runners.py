@@ -94,7 +94,7 @@ MADE = {
         "ruff format --check .",
         "mypy",
         "lint-imports",
-        "python -m pytest -n auto --cov --cov-report=term",
+        "python -m pytest -n auto --dist worksteal --cov --cov-report=term",
     ],
     "format": ["ruff check --fix .", "ruff format ."],
     "bench": [

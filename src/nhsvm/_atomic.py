@@ -13,6 +13,7 @@ alone.
 
 from __future__ import annotations
 
+import ctypes
 import os
 import platform
 import re
@@ -113,8 +114,11 @@ class NewFolder:
     """A hidden folder beside ``path``, to be renamed at the end; use it as a context.
 
     Whatever ends the program, ``path`` is complete or not there. A process that is killed leaves its hidden folder
-    behind, and the next one that writes ``path`` removes it. If it was killed between the two renames of a replacement,
-    the old folder gets its name again.
+    behind, and the next one that writes ``path`` removes it.
+
+    A folder that is there is replaced in one step on Linux, so that ``path`` always exists. Other systems, and some
+    network drives, need two renames. If the process is killed between them, the next one to write ``path`` gives the
+    old folder its name again.
 
     Parameters
     ----------
@@ -163,6 +167,9 @@ class NewFolder:
         if sys.platform == "win32":
             self._unlock()  # open folders cannot be renamed there
         if self._replace and self.path.exists():
+            if _exchanged(self.folder, self.path):  # the hidden folder is the old one now, and is removed at the end
+                sync(self.path.parent)
+                return
             try:
                 os.rename(self.path, self._old)
                 os.rename(self.folder, self.path)
@@ -325,6 +332,18 @@ def _clean_before(path: Path) -> int:
         else:
             found += _removed(folder)
     return found
+
+
+def _exchanged(one: Path, other: Path) -> bool:
+    """Exchange the names of two folders in one step; False if the system or the drive cannot, and nothing is done."""
+    if sys.platform != "linux":
+        return False
+    try:
+        renameat2 = ctypes.CDLL(None, use_errno=True).renameat2
+    except (OSError, AttributeError):  # an old libc
+        return False
+    here, exchange = ctypes.c_int(-100), ctypes.c_uint(2)  # AT_FDCWD and RENAME_EXCHANGE of Linux's headers
+    return bool(renameat2(here, os.fsencode(one), here, os.fsencode(other), exchange) == 0)
 
 
 def _discard(folder: Path) -> None:

@@ -7,9 +7,22 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+_LONGEST = 900  # characters of a message
+_LONGEST_NAME = 100  # characters of a label that similar ones are looked for
+_KEPT = 600  # of them at its beginning, where the place is; the end has the advice
+
 
 class NHSVMError(ValueError):
-    """Base class of every error this library raises on purpose."""
+    """Base class of every error this library raises on purpose.
+
+    Of a very long message, such as one with a name of a megabyte in it, the middle is left out.
+    """
+
+    def __init__(self, *args: Any) -> None:
+        if args and isinstance(args[0], str) and len(args[0]) > _LONGEST:
+            text = args[0]
+            args = (f"{text[:_KEPT]} … {text[_KEPT - _LONGEST :]}", *args[1:])
+        super().__init__(*args)
 
 
 class HierarchyError(NHSVMError):
@@ -130,8 +143,8 @@ def _hint(label: Hashable, known: Sequence[Hashable]) -> str:
             f" (the hierarchy has {other_type!r}, a {type(other_type).__name__}, "
             f"but the label is a {type(label).__name__})"
         )
-    if isinstance(label, str):
-        near = get_close_matches(label, [k for k in known if isinstance(k, str)], n=3)
+    if isinstance(label, str) and len(label) <= _LONGEST_NAME:  # comparing takes the product of lengths, or more
+        near = get_close_matches(label, [k for k in known if isinstance(k, str) and len(k) <= _LONGEST_NAME], n=3)
         if near:
             return " (did you mean " + " or ".join(map(repr, near)) + "?)"
     return ""

@@ -132,10 +132,9 @@ class StoredRows:
         out = np.zeros(self.shape[0] - 1, dtype=self.dtype)
         wide = np.flatnonzero(self.size < 0)
         out[wide] = self.full[self.start[wide], column]
-        at = np.flatnonzero(self.index == column)
-        short = np.flatnonzero(self.size > 0)
-        order = short[np.argsort(self.start[short], kind="stable")]
-        out[order[np.searchsorted(self.start[order], at, side="right") - 1]] = self.value[at]
+        _, places, lengths = self._entries()
+        at = self.index[places] == column
+        out[np.repeat(np.flatnonzero(self.size > 0), lengths)[at]] = self.value[places[at]]
         return out
 
     def block(self, features: IntArray, columns: IntArray) -> AnyFloats:

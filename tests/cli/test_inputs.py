@@ -11,7 +11,7 @@ import nhsvm as package
 from cli.data import DOCS, NUMBER, write_all
 from cli.running import nhsvm
 from nhsvm.cli._inputs import FileFormat, LabelOptions, LabelType, OnError, SampleOptions
-from nhsvm.cli._models import LoadedModel, inputs_of, load_model, read_for
+from nhsvm.cli._models import LoadedModel, ModelOptions, inputs_of, load_model, read_for
 from nhsvm.cli._output import check_writable, output_file
 from nhsvm.datasets import Dataset
 from nhsvm.errors import FileFormatError, OptionError
@@ -56,7 +56,7 @@ def folder(tmp_path_factory):
     ],
 )
 def test_data_with_labels_need_no_options(folder, model, data, labels):
-    loaded = load_model(folder / model)
+    loaded = load_model(folder / model, ModelOptions())
     found = read_for(loaded, str(folder / data), SampleOptions(), LabelOptions())
     assert list(found.y) == labels
     inputs = inputs_of(loaded, found)
@@ -66,14 +66,14 @@ def test_data_with_labels_need_no_options(folder, model, data, labels):
 
 @pytest.mark.parametrize(("model", "data"), [("level", "docs.csv"), ("arff", "docs.arff"), ("sets", "sets.jsonl")])
 def test_data_with_labels_of_other_kinds(folder, model, data):
-    loaded = load_model(folder / model)
+    loaded = load_model(folder / model, ModelOptions())
     found = read_for(loaded, str(folder / data), SampleOptions(), LabelOptions())
     assert found.is_multilabel is loaded.is_multilabel is (model == "sets")
     assert loaded.model.score(inputs_of(loaded, found), found.y) == 1.0
 
 
 def test_options_win_over_the_note(folder):
-    loaded = load_model(folder / "path")
+    loaded = load_model(folder / "path", ModelOptions())
     found = read_for(loaded, str(folder / "docs.csv"), SampleOptions(text=["id"]), LabelOptions(label="label"))
     assert found.texts == [str(k) for k in range(12)]
     assert list(found.y) == LABELS
@@ -82,7 +82,7 @@ def test_options_win_over_the_note(folder):
 
 
 def test_another_hierarchy(folder):
-    loaded = load_model(folder / "csv")
+    loaded = load_model(folder / "csv", ModelOptions())
     labels = LabelOptions(hierarchy=folder / "numbers.tsv")
     with pytest.raises(FileFormatError, match="not in the hierarchy: 'dog'"):
         read_for(loaded, str(folder / "docs.csv"), SampleOptions(), labels)
@@ -94,15 +94,15 @@ def test_another_hierarchy(folder):
 def test_inputs_of_the_wrong_kind(folder):
     texts, numbers = Dataset(None, None, texts=["a"]), Dataset(None, None, X=np.ones((1, 2)))
     with pytest.raises(OptionError, match="the model classifies texts"):
-        inputs_of(load_model(folder / "text"), numbers)
+        inputs_of(load_model(folder / "text", ModelOptions()), numbers)
     with pytest.raises(OptionError, match="the model classifies features"):
-        inputs_of(load_model(folder / "svm"), texts)
+        inputs_of(load_model(folder / "svm", ModelOptions()), texts)
 
 
 def test_a_model_from_python_has_no_note(folder, tmp_path):
     model = package.NHSVM().fit(np.eye(2), ["x", "y"])
     model.save(tmp_path / "m.nhsvm")
-    loaded = load_model(tmp_path / "m.nhsvm")
+    loaded = load_model(tmp_path / "m.nhsvm", ModelOptions())
     assert loaded == LoadedModel(loaded.model, {})
     assert loaded.svm is loaded.model
     (tmp_path / "x.svm").write_text("x 1:1\n")

@@ -296,9 +296,7 @@ def test_rows_that_parquet_cannot_hold(models, folder):
 
 
 def test_a_reader_that_goes_away(models, folder):
-    command = (
-        f"{sys.executable} -m nhsvm predict {models / 'text'} docs.jsonl --chunk 20 | head -1; echo ${{PIPESTATUS[0]}}"
-    )
+    command = f"{sys.executable} -m nhsvm predict {models / 'text'} docs.jsonl --chunk 20 | head -1"
     with (folder / "docs.jsonl").open("a") as file:
         file.write('{"text": "purrs"}\n' * 5_000)
     done = subprocess.run(
@@ -369,3 +367,28 @@ def test_threads(models, monkeypatch):
     assert found == [None, 2, None, 2]
     refused = nhsvm("predict", *files, "-j", "0").message
     assert refused == "--jobs must be None, a positive number of threads, or -1 for all, not 0"
+
+
+@pytest.mark.parametrize("jobs", ["999999999", "-999999999", str(2**62)])
+def test_no_more_threads_than_there_are_cores(models, folder, monkeypatch, jobs):
+    """More would take hours to begin, and memory for a list of them."""
+    from nhsvm.estimators import _options
+    from nhsvm.solvers import _threads
+
+    sizes, begin = [], _threads.Team.__init__
+
+    def begun(self, size):
+        assert size <= _options.cores()
+        sizes.append(size)
+        begin(self, size)
+
+    monkeypatch.setattr(_threads.Team, "__init__", begun)
+    files = models / "text", models / "docs.jsonl"
+    plain = nhsvm("predict", *files)
+    assert nhsvm("predict", *files, "--jobs", jobs).out == plain.out
+    assert nhsvm("evaluate", *files, "--jobs", jobs).code == 0
+    data = ("docs.csv", "--text", "text", "--label", "label", "-q", "--jobs", jobs)
+    assert nhsvm("train", *data).code == 0
+    assert nhsvm("tune", *data, "--C", "1").code == 0
+    assert nhsvm("predict", "model.nhsvm", "docs.csv").code == 0  # which has the number
+    assert max(sizes) == (1 if jobs.startswith("-") else _options.cores())

@@ -133,6 +133,19 @@ def test_a_closed_standard_input_is_empty(folder):
     assert (ended.value.code, err.buffer.getvalue()) == (2, b"nhsvm: -: no samples: the file is empty\n")
 
 
+def test_a_parquet_file_that_is_too_large(folder):
+    """polars, given a file, writes past Python, and panics or has errors of its own."""
+    resource = pytest.importorskip("resource")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))
+    try:
+        done = nhsvm("predict", "m.nhsvm", "docs.csv", "-o", "p.parquet", "-q")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert done.message == "p.parquet cannot be written: File too large"
+    assert not any("parquet" in name or ".tmp" in name for name in os.listdir())
+
+
 @full_disk
 def test_progress_that_nobody_can_read_is_lost_and_the_work_goes_on(folder):
     out = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)

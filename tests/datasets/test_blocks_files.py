@@ -331,6 +331,15 @@ def test_not_blocks_at_all(tmp_path):
         open_blocks(tmp_path / "absent" / "a.blocks")
 
 
+def with_names(blocks, names):
+    """Other names, with the right checksums."""
+    raw = names if isinstance(names, bytes) else json.dumps(names).encode()
+    (blocks / "names.json").write_bytes(raw)
+    content = json.loads((blocks / "header.json").read_bytes())["content"]
+    content["files"]["names.json"] = {"bytes": len(raw), "crc32": zlib.crc32(raw)}
+    (blocks / "header.json").write_bytes(_raw(content))
+
+
 def _raw(content):
     """A header that says this, with the right checksum."""
     outer = {"format": "nhsvm blocks", "version": 1, "crc32": _checksum(content), "content": content}
@@ -363,6 +372,7 @@ def _raw(content):
         {"files": {"indptr.i64": 3}},
         {"files": {"indptr.i64": {"bytes": 8}}},
         {"files": {"indptr.i64": {"bytes": "x", "crc32": 1}}},
+        {"files": {"indptr.i64": {"bytes": float("inf"), "crc32": 1}}},
     ],
 )
 def test_a_header_that_contradicts_itself(blocks, changes):
@@ -411,12 +421,46 @@ def test_numbers_that_kernels_must_never_see(blocks, name, place, value, problem
 
 @pytest.mark.parametrize("names", [{}, {"labels": "ab", "nodes": []}, {"labels": [1.5], "nodes": []}])
 def test_names_that_are_none(blocks, names):
-    raw = json.dumps(names).encode()
-    (blocks / "names.json").write_bytes(raw)
-    content = json.loads((blocks / "header.json").read_bytes())["content"]
-    content["files"]["names.json"] = {"bytes": len(raw), "crc32": zlib.crc32(raw)}
-    (blocks / "header.json").write_bytes(_raw(content))
+    with_names(blocks, names)
     with pytest.raises(FileFormatError, match=r"names.json: damaged: no list of"):
+        open_blocks(blocks)
+
+
+@pytest.mark.parametrize("names", [b"", b"{", b"\xff", b"3", b"null", b"[]", b"[" * 100_000])
+def test_names_that_are_no_json(blocks, names):
+    with_names(blocks, names)
+    with pytest.raises(FileFormatError, match=r"names.json: damaged: not a JSON object"):
+        open_blocks(blocks)
+
+
+@pytest.mark.parametrize("size", [2**40, 2**62, 10**30])
+def test_names_of_any_size(blocks, size):
+    """What a header says is no reason to ask for so much memory."""
+    content = json.loads((blocks / "header.json").read_bytes())["content"]
+    content["files"]["names.json"]["bytes"] = size
+    (blocks / "header.json").write_bytes(_raw(content))
+    with pytest.raises(FileFormatError, match=r"names.json: damaged: its checksum"):
+        open_blocks(blocks)
+
+
+@pytest.mark.parametrize("names", [["a", "b", "c"], [1, 2, 2**63], [1, 2, "3"]])
+def test_numbers_as_labels_that_are_none(tmp_path, names):
+    blocks = tmp_path / "a.blocks"
+    write_blocks(Dataset(np.array([7, 8, 9]), None, np.eye(3)), blocks)
+    with_names(blocks, {"labels": names})
+    with pytest.raises(FileFormatError, match=r"a.blocks: damaged: labels of the type int64 that are no"):
+        open_blocks(blocks)
+
+
+def test_half_a_number(blocks):
+    content = json.loads((blocks / "header.json").read_bytes())["content"]
+    raw = (blocks / "parent.i32").read_bytes()[:-1]
+    (blocks / "parent.i32").write_bytes(raw)
+    content["files"]["parent.i32"] = {"bytes": len(raw), "crc32": zlib.crc32(raw)}
+    (blocks / "header.json").write_bytes(_raw(content))
+    with pytest.raises(
+        FileFormatError, match=r"header.json: damaged: parent.i32 is not listed, or with another length"
+    ):
         open_blocks(blocks)
 
 

@@ -6,7 +6,7 @@ from scipy.io import savemat
 
 from datasets.ilsvrc_files import bags, meta, write_ilsvrc
 from nhsvm.datasets import read_ilsvrc2010
-from nhsvm.errors import FileFormatError, OptionError
+from nhsvm.errors import CycleError, FileFormatError, OptionError
 
 
 @pytest.fixture
@@ -86,3 +86,52 @@ def test_bad_options(folder):
     for wrong in (0, 1.5, True):
         with pytest.raises(OptionError, match="per_class"):
             read_ilsvrc2010(folder, per_class=wrong)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_damage_is_told(folder, packed):
+    """A length that is wrong has ended the process, or taken all memory."""
+    file = next(folder.rglob("n1.sbow.mat"))
+    savemat(file, bags([[5], [7, 0, 999, 0]]), do_compression=packed)
+    raw = file.read_bytes()
+    assert read_ilsvrc2010(folder).n_samples == 6
+    read = 0
+    for k in range(0, len(raw), 3):
+        for bad in (raw[:k], raw[:k] + bytes([raw[k] ^ 0x80]) + raw[k + 1 :], raw[:k] + b"\xff" * 4 + raw[k + 4 :]):
+            file.write_bytes(bad)
+            try:
+                read_ilsvrc2010(folder)
+                read += 1
+            except FileFormatError as error:
+                assert error.path == str(file)  # noqa: PT017
+    assert 0 < read < len(raw) / 2  # nobody looks at everything
+
+
+def test_numbers_that_are_none(folder):
+    file = next(folder.rglob("meta.mat"))
+    for name, value in (("ILSVRC2010_ID", np.nan), ("num_children", np.inf), ("children", 1.5), ("WNID", 3.0)):
+        content = meta([(1, "n1", []), (2, "n2", [1])])
+        content["synsets"][1, 0][name] = value
+        savemat(file, content)
+        with pytest.raises(FileFormatError, match=f"a field '{name}' has") as caught:
+            read_ilsvrc2010(folder)
+        assert caught.value.path == str(file)
+    savemat(file, meta([(1, "n1", [2]), (2, "n2", [1])]))
+    with pytest.raises(CycleError, match=r"meta\.mat"):
+        read_ilsvrc2010(folder)
+
+
+def test_files_of_every_order_and_type(folder):
+    """As scipy reads them, which checks nothing."""
+    file = next(folder.rglob("n1.sbow.mat"))
+    for kind in (np.uint8, np.int16, np.int32, np.uint32, np.int64, np.uint64, np.float32, np.float64):
+        words = np.array([[7, 0, 99, 0]], dtype=kind)
+        savemat(file, {"image_sbow": [{"sbow": {"word": words}}], "more": "text"})
+        assert read_ilsvrc2010(folder).X[0, [0, 7, 99]].toarray().tolist() == [[2, 1, 1]]
+
+
+def test_a_variable_that_grows_without_end(folder):
+    file = next(folder.rglob("n1.sbow.mat"))
+    savemat(file, {"image_sbow": np.zeros(10**7)}, do_compression=True)
+    with pytest.raises(FileFormatError, match="more than 50 times as much as its compressed form"):
+        read_ilsvrc2010(folder)

@@ -325,6 +325,22 @@ def test_damaged_parquet(tmp_path):
     fails(read_parquet, tmp_path / "absent", None, "cannot be read: No such file", **options)
 
 
+def test_parquet_with_any_byte_changed(tmp_path):
+    """Where polars panics, it raises what is no Exception."""
+    path = tmp_path / "file.parquet"
+    polars.DataFrame({"text": ["a", "bb", "a"], "labels": [["dog"], [], ["cat", "oak"]]}).write_parquet(
+        path, compression="uncompressed", statistics=False
+    )
+    raw, read = path.read_bytes(), 0
+    for k in range(len(raw)):
+        path.write_bytes(raw[:k] + bytes([raw[k] ^ 0x10]) + raw[k + 1 :])
+        try:
+            read += read_parquet(path, text="text", label="labels", multilabel=True).n_samples == 3
+        except FileFormatError as error:
+            assert error.path == str(path)  # noqa: PT017
+    assert 0 < read < len(raw)
+
+
 def test_rows_of_parquet(tmp_path, monkeypatch):
     import nhsvm.datasets.parquet as module
 

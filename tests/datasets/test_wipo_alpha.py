@@ -60,6 +60,8 @@ def test_a_test_part_has_the_hierarchy_of_training(folder):
         ("", 1, "not XML"),
         ("<record>\n&nonsense;</record>", 2, "not XML"),
         ("<record></record>", None, "the main symbol of the record, not 'None'"),
+        ('<?xml version="1.0" encoding="iso-885"?><record/>', 1, "not XML: unknown encoding: iso-885"),
+        ('<?xml version="1.0" encoding="shift_jis"?><record/>', 1, "not XML: multi-byte encodings"),
         ('<record><ipcs mc="A01"/></record>', None, "not 'A01'"),
         ('<record><ipcs mc="12345"/></record>', None, "not '12345'"),
         ('<record><ipcs mc="ABCD"/></record>', None, "not 'ABCD'"),

@@ -83,9 +83,9 @@ def test_files_answers_and_pictures(no_tables, tmp_path):
     ("name", "value", "why"),
     [
         ("size", np.int32(10**6), "beyond their end"),
-        ("size", np.int32(-5), "beyond their end"),
+        ("size", np.int32(-5), "of a length below -1"),
         ("start", np.int64(-1), "beyond their end"),
-        ("index", np.uint16(9_999), "do not exist"),
+        ("index", np.uint16(9_999), "columns of rows of weights has entries outside"),
     ],
 )
 def test_files_that_lie(no_tables, tmp_path, name, value, why):
@@ -177,7 +177,7 @@ def test_no_sizes(given):
 
 def test_estimate(monkeypatch):
     found = estimate_memory(X, y, H)
-    assert found.samples == X.data.nbytes + X.indices.nbytes + X.indptr.nbytes
+    assert found.samples == X.data.nbytes + X.indices.nbytes + 8 * len(X.indptr)
     assert found.weights == found.table == NHSVM(H).fit(X, y)._values.nbytes
     assert found.total == found.weights + found.dual
     assert "a table" in str(found)
@@ -224,3 +224,12 @@ def test_free_memory(container, tmp_path, monkeypatch):
     assert _memory.free_memory() == 4200
     (tmp_path / limit).write_text("max")
     assert _memory.free_memory() > 5000
+
+
+def test_features_that_never_occur():
+    """A file of a hundred bytes can name feature 2³¹ − 2, and so claim that there are all those before it."""
+    n_features = 2**31 - 2
+    X = sp.csr_matrix((np.ones(3), np.array([0, n_features - 1, 5], np.int32), np.array([0, 1, 2, 3])))
+    assert X.shape == (3, n_features)
+    with pytest.raises(MemoryLimitError, match=r"2,147,483,646 features need 68\.7 GB even if their weights are zero"):
+        NHSVM(memory_limit="1 GB").fit(X, ["a", "b", "c"])

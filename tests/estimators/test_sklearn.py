@@ -38,6 +38,11 @@ CHECKED = [
 ]
 
 
+# Their samples lie at 100 ± 1, with labels at random, which takes hundreds of passes; they do not look at how good the
+# fit is, only at what it leaves and that it comes out the same once more.
+FEW_PASSES = {"check_fit_idempotent", "check_n_features_in", "check_fit_check_is_fitted"}
+
+
 def exceptions(estimator):
     """Checks that are expected to fail, and why."""
     why = (
@@ -64,6 +69,8 @@ def exceptions(estimator):
 @parametrize_with_checks(CHECKED, expected_failed_checks=exceptions)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_scikit_learn_checks(estimator, check):
+    if check.func.__name__ in FEW_PASSES:
+        estimator.set_params(max_iter=10)
     check(estimator)
 
 

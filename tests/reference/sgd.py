@@ -19,10 +19,14 @@ def pegasos(
     lam: float,
     eta: Callable[[int], float],
     radius: float,
-) -> tuple[list[npt.NDArray[np.float64]], npt.NDArray[np.float64]]:
-    """U after every step (a set of samples each), and a_il of the last; X includes the constant feature."""
+) -> tuple[list[npt.NDArray[np.float64]], npt.NDArray[np.float64], float]:
+    """U after every step (a set of samples each), a_il of the last, and how close two labels came to a tie.
+
+    X includes the constant feature.
+    """
     Phi = np.array([[np.sqrt(a) if n in path else 0.0 for n, a in enumerate(alpha)] for path in paths])
     W, a, found = np.zeros((len(alpha), X.shape[1])), np.zeros((len(X), len(paths))), []
+    closest = np.inf
     for t, samples in enumerate(steps, start=1):
         gradient, planes = np.zeros_like(W), []
         for i in samples:
@@ -33,6 +37,8 @@ def pegasos(
                 if k != y and not (normalized and loss[y, k] == 0):
                     brackets[k] = (1.0 if normalized else loss[y, k]) + kappa[k] * ((Phi[k] - Phi[y]) @ (W @ X[i]))
             worst = int(np.argmax(brackets))
+            if W.any():  # before that, ties are exact, and the first label wins
+                closest = min(closest, float(brackets[worst] - np.max(np.delete(brackets, worst), initial=0.0)))
             if brackets[worst] > 0:
                 planes.append((i, worst))
                 gradient += kappa[worst] * np.outer(Phi[worst] - Phi[y], X[i]) / len(samples)
@@ -45,4 +51,4 @@ def pegasos(
         if size > radius:
             W, a = W * np.sqrt(radius / size), a * np.sqrt(radius / size)
         found.append(np.sqrt(alpha)[:, None] * W)
-    return found, a
+    return found, a, closest

@@ -126,7 +126,7 @@ def test_mcnemar_is_scipys_test():
 def test_json_and_back(results):
     assert Results.from_json(results.to_json()) == results
     assert json.loads(results.to_json())["command"] == results.command
-    for text in ("", "[]", "{}", '{"sets": 1}', '{"sets": {"clinc150": {"facts": {}}}}'):
+    for text in ("", "[]", "{}", '{"sets": 1}', '{"sets": {"clinc150": {"facts": {}}}}', "[" * 100_000):
         with pytest.raises(DataError, match="no file of results"):
             Results.from_json(text)
     with pytest.raises(DataError, match="'new', which is no set"):

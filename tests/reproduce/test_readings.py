@@ -1,5 +1,7 @@
 """Other readings of Section 8.1, on small data, and Algorithm 1 as printed."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -27,9 +29,18 @@ def test_accuracy_is_that_of_a_fit(results):
 
 def test_json_and_back(results):
     assert Results.from_json(results.to_json()) == results
-    for text in ("", "[]", "{}", '{"readings": 1}', '{"readings": [{}], "seed": 0, "repeats": 2, "quick": false}'):
+    for text in (
+        "",
+        "[]",
+        "{}",
+        '{"readings": 1}',
+        '{"readings": [{}], "seed": 0, "repeats": 2, "quick": false}',
+        "[" * 100_000,
+    ):
         with pytest.raises(DataError, match="no file of results"):
             Results.from_json(text)
+    with pytest.raises(DataError, match="no file of results"):
+        Results.from_json(json.dumps(json.loads(results.to_json()) | {"seed": float("inf")}))
 
 
 def test_the_best_lambda_is_one_for_all_data_sets():

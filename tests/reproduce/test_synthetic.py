@@ -1,5 +1,6 @@
 """Table 3 on small data."""
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -30,11 +31,39 @@ def test_processes_give_the_same(results):
     assert run(2, 5, quick=True, compare_sizes=True, jobs=2) == results
 
 
+@pytest.mark.parametrize(("jobs", "begun"), [(2, 2), (3, 3), (10**9, 3), (2**62, 3)])
+def test_no_more_processes_than_cores_or_tasks(monkeypatch, jobs, begun):
+    from contextlib import nullcontext
+
+    from nhsvm.reproduce import _synthetic
+
+    found = []
+
+    class Pool(nullcontext):
+        def __init__(self, n, mp_context):
+            found.append(n)
+
+        def __enter__(self):
+            return self
+
+        def map(self, work, tasks):
+            return map(str, tasks)
+
+    monkeypatch.setattr(_synthetic, "ProcessPoolExecutor", Pool)
+    monkeypatch.setattr(_synthetic, "cpu_count", lambda: 5)
+    assert list(_synthetic.run_tasks([1, 2, 3], jobs)) == ["1", "2", "3"]
+    monkeypatch.setattr(_synthetic, "cpu_count", lambda: 2)
+    list(_synthetic.run_tasks([1, 2, 3], jobs))
+    assert found == [begun, 2]
+
+
 def test_json_and_back(results):
     assert Results.from_json(results.to_json()) == results
-    for text in ("", "[]", "{}", '{"sets": 1}'):
+    for text in ("", "[]", "{}", '{"sets": 1}', "[" * 100_000):
         with pytest.raises(DataError, match="no file of results"):
             Results.from_json(text)
+    with pytest.raises(DataError, match="no file of results"):
+        Results.from_json(json.dumps(json.loads(results.to_json()) | {"seed": float("inf")}))
 
 
 def test_directional_weights_are_max_min_on_both_trees():

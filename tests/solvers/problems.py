@@ -89,9 +89,10 @@ class Case:
         """The certificate is honest, the gap not negative; with ``tol``, it is that small."""
         found, exact = solution.certificate, self.recomputed(solution)
         size = max(exact.primal, 1e-300)
-        rounding = 1e-11 * size + 1e-15 * self.problem.costs.sum() * np.abs(self.bracket(solution)).max()
-        assert abs(found.primal - exact.primal) <= rounding, (found, exact)
-        assert abs(found.dual - exact.dual) <= 1e-11 * size, (found, exact)
+        measured = 1e-15 * self.problem.costs.sum() * np.abs(self.bracket(solution)).max()  # by this very function
+        allowed = (solution.rounding + 1e-11) * size
+        assert -1e-14 * size - measured <= found.primal - exact.primal <= allowed + measured, (found, exact)
+        assert -1e-14 * size <= exact.dual - found.dual <= allowed, (found, exact)
         assert exact.primal - exact.dual >= -1e-12 * size
         assert np.isfinite(self.U(solution)).all()
         for record in solution.history:

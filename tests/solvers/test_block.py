@@ -222,7 +222,7 @@ def test_a_visit_reports_what_it_did(dag, flat):
         rounding = 1e-12 * np.abs(expected).max() * block.columns.alpha.max()
         np.testing.assert_allclose(change, expected * block.columns.alpha, rtol=1e-9, atol=rounding)
         moved += bool(change.any())
-    assert moved > 225
+    assert moved > 350 // 2  # most blocks are not at their optimum before
 
 
 def test_a_visit_falls_back_when_the_exact_step_does_not_settle(monkeypatch):

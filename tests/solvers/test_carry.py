@@ -60,13 +60,13 @@ def test_marginals_are_those_of_a_mix_of_label_sets(factor):
     np.testing.assert_allclose(marginals.z, expected)
 
 
-def test_a_path_needs_fewer_passes_where_C_is_large():
-    """The solution hardly changes there, and neither do the dual variables."""
+def test_a_path_goes_on_near_the_solution_where_C_is_large():
+    """It hardly changes there, and neither do the dual variables: most of the way to it is saved."""
     rng = np.random.default_rng(0)
     h = Hierarchy.from_edges([("a", "b"), ("a", "c")], nodes=["d"])
     y = np.array(["b", "c", "d"] * 40)
     X = rng.normal(size=(120, 60)) + np.repeat(np.eye(3), 20, axis=1)[np.searchsorted(["b", "c", "d"], y)]
     model = NHSVM(h, C=100, warm_start=True).fit(X, y)
     alone = NHSVM(h, C=1000).fit(X, y)
-    assert model.set_params(C=1000).fit(X, y).n_iter_ < alone.n_iter_
+    assert model.set_params(C=1000).fit(X, y).history_[0]["gap"] < 0.1 < 0.9 < alone.history_[0]["gap"]
     assert model.objective_ == pytest.approx(alone.objective_, rel=2e-3)

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nhsvm.errors import MemoryLimitError
+from nhsvm.persistence.checks import check_rows
 from nhsvm.solvers import _hybrid, _memory, _rows, prepare
 from nhsvm.solvers._hybrid import HybridWeights
 from nhsvm.solvers._memory import make_table, make_weights, table_bytes
@@ -41,6 +42,12 @@ def table_of(weights):
             out[f, at] = rows.value[start : start + size]
     out[-1] = weights.constant
     return out
+
+
+def readable(stored):
+    """Whether the rows of a model may come back from a file."""
+    arrays = {f"rows/{name}": array for name, array in stored.fields().items()}
+    check_rows(arrays, stored.shape[0] - 1, stored.shape[1], [str(stored.dtype)])
 
 
 class Case:
@@ -137,7 +144,7 @@ def test_what_a_model_keeps(dtype, threads, seed):
         case.hybrid.rebuild(case.updates(case.n), team)
     expected = table_of(case.hybrid)
     stored = case.hybrid.learned()
-    stored.check()
+    readable(stored)
     assert stored.shape == expected.shape
     assert stored.dtype == dtype
     assert stored.count_nonzero() == np.count_nonzero(expected)
@@ -161,7 +168,7 @@ def test_what_a_model_keeps_of_rows_out_of_order(dtype, seed):
         case.change(team)
     expected = table_of(case.hybrid)
     stored = case.hybrid.learned()
-    stored.check()
+    readable(stored)
     np.testing.assert_array_equal(stored.to_csc().toarray(), expected[:-1].T)
     np.testing.assert_array_equal(stored.constant, expected[-1])
 

@@ -13,6 +13,7 @@ from nhsvm.oracles import DagMultilabel, LinearProgram
 from nhsvm.oracles.brute_force import BruteForce
 from nhsvm.solvers import Dual, prepare
 from nhsvm.solvers._set_problem import SetProblem
+from nhsvm.solvers._threads import Team
 from nhsvm.weights import node_weights
 from reference.multilabel import violated
 from solvers.conic import relaxed_optimum
@@ -115,11 +116,39 @@ def test_what_is_held_is_in_the_relaxed_polytope(empty):
         assert state.masses[i].sum() == pytest.approx(cost, rel=1e-12)
 
 
-def test_a_point_that_is_found_again_is_no_further_cell():
+def points(state, i):
+    """The cells of a sample as points: levels of all columns for a mass of one."""
+    owner = np.repeat(np.arange(len(state.sizes[i])), state.sizes[i])
+    found = np.zeros((len(state.sizes[i]), state.few.n_nodes))
+    found[owner, state.leaves[i]] = state.levels[i] / state.masses[i][owner]
+    return found
+
+
+def test_cells_are_points_that_differ():
     problem, _, _ = make(overlapping(4, 1), "power", C=2.0)
-    solution = Dual(tol=1e-4, max_iter=3000).solve(problem)
-    assert len(solution.history) > 30
-    assert solution.planes.n_cells <= problem.n_samples * (problem.columns.n_columns + 1)
+    state = Dual(tol=1e-4, max_iter=3000).solve(problem).planes
+    for i in range(problem.n_samples):
+        mine = points(state, i)
+        apart = np.abs(mine[:, None] - mine).max(axis=2)[np.triu_indices(len(mine), 1)]
+        assert (apart > 0.9e-9).all()
+
+
+def test_a_point_that_is_found_again_is_no_further_cell():
+    """The oracle finds every cell of every sample once more, up to rounding; then a point that is near it."""
+    problem, _, _ = make(overlapping(4, 1), "power", C=2.0)
+    state = Dual(tol=1e-4, max_iter=3000).solve(problem).planes
+    rng = np.random.default_rng(0)
+    several = 0
+    with Team(1) as team:
+        for i in range(problem.n_samples):
+            mine = points(state, i)
+            several += len(mine) > 1
+            samples, rewards = np.full(len(mine), i), np.zeros(mine.shape)
+            for far, more in ((1e-13, 0), (1e-6, 1)):
+                found = mine + far * rng.choice([-1.0, 1.0], mine.shape)
+                layout = state.layout(samples, rewards, found, team)
+                np.testing.assert_array_equal(layout.n_cells, len(mine) + more)
+    assert several
 
 
 def test_errors_are_counted_with_label_sets():

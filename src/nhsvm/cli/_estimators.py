@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import field, make_dataclass
 from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,21 +11,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 from nhsvm.cli._options import option
 from nhsvm.errors import OptionError
 from nhsvm.losses import LOSSES
+from nhsvm.options import OPTIONS
 from nhsvm.weights import SCHEMES
 
 if TYPE_CHECKING:
     from nhsvm.hierarchy import Hierarchy
 
-_SCHEME = ("rho", "directional", "total", "include_common")  # options of weights schemes
 WEIGHTS = SCHEMES.choices
 LOSS_NAMES = ["auto", *LOSSES.choices]
-if TYPE_CHECKING:
-    WeightsName = str
-    LossName = str
-else:  # typer offers the members of an enumeration, and refuses all else
-    WeightsName = StrEnum("WeightsName", {name: name for name in WEIGHTS})
-    LossName = StrEnum("LossName", {name: name for name in LOSS_NAMES})
-_RENAMED = {"jobs": "n_jobs", "seed": "random_state", "folds": "cv", "intercept": "fit_intercept"}
+_SCHEME = ("rho", "directional", "total", "include_common")  # options of weights schemes
 
 
 class ModelName(StrEnum):
@@ -37,13 +32,6 @@ class ModelName(StrEnum):
     HRSVM = "HRSVM"
 
 
-class MarginName(StrEnum):
-    """Margins."""
-
-    loss = "loss"
-    normalized = "normalized"
-
-
 class SolverName(StrEnum):
     """Solvers; SSVM has its own."""
 
@@ -52,82 +40,73 @@ class SolverName(StrEnum):
     alternating = "alternating"
 
 
-class ClassWeight(StrEnum):
-    """Factors of C by class."""
-
-    none = "none"
-    balanced = "balanced"
+def _choice(name: str, choices: Iterable[str]) -> Any:
+    """An enumeration, whose members typer offers."""
+    return StrEnum(name, {choice: choice for choice in choices})
 
 
 _model = partial(option, rich_help_panel="Model")
-_solver = partial(option, rich_help_panel="Solver")
-_sets = partial(option, rich_help_panel="Label sets")
-
-
-@dataclass(frozen=True)
-class ModelOptions:
-    """Options of the estimators; None is what was not said, and so the estimator's own default."""
-
-    model: Annotated[
-        ModelName, _model(metavar="NAME", help="NHSVM, HSVM, FlatSVM, SSVM or HRSVM.", default="NHSVM")
-    ] = ModelName.NHSVM
-    C: Annotated[float | None, _model("--C", "-C", help="Cost of errors.", default="1")] = None
-    weights: Annotated[
-        WeightsName | None,
-        _model(
-            metavar="NAME",
-            help=f"Of nodes, for NHSVM: {', '.join(WEIGHTS)}.",
-            default="maxmin",
-        ),
-    ] = None
-    rho: Annotated[float | None, _model(help="Of --weights power: above 1.", default="2")] = None
-    directional: Annotated[
+_CHOICES = {
+    name: _choice(f"{name.title().replace('_', '')}Name", declared.flag.type)
+    for name, declared in OPTIONS.items()
+    if declared.flag is not None and isinstance(declared.flag.type, tuple)
+}
+MarginName = _CHOICES["margin"]
+_SAID_HERE: dict[str, Any] = {
+    "model": Annotated[ModelName, _model(metavar="NAME", help="NHSVM, HSVM, FlatSVM, SSVM or HRSVM.", default="NHSVM")],
+    "weights": Annotated[
+        _choice("WeightsName", WEIGHTS) | None,
+        _model(metavar="NAME", help=f"Of nodes, for NHSVM: {', '.join(WEIGHTS)}.", default="maxmin"),
+    ],
+    "rho": Annotated[float | None, _model(help="Of --weights power: above 1.", default="2")],
+    "directional": Annotated[
         bool | None, _model("--directional/--no-directional", help="Weights do not fall on the way down.")
-    ] = None
-    total: Annotated[
+    ],
+    "total": Annotated[
         str | None, _model(metavar="LOW,HIGH", help="Range of the sum of weights on a path.", default="1,1")
-    ] = None
-    include_common: Annotated[
+    ],
+    "include_common": Annotated[
         bool | None, _model("--include-common", help="Weight also for nodes above every leaf.")
-    ] = None
-    loss: Annotated[
-        LossName | None,
-        _model(
-            metavar="NAME",
-            help=f"What a mistake costs: {', '.join(LOSS_NAMES)}.",
-            default="auto",
-        ),
-    ] = None
-    margin: Annotated[MarginName | None, _model(metavar="NAME", help="Of NHSVM: loss, normalized.", default="loss")] = (
-        None
-    )
-    class_weight: Annotated[
-        ClassWeight | None, _model(metavar="NAME", help="Factors of C: none, balanced.", default="none")
-    ] = None
-    intercept: Annotated[bool | None, _model("--intercept/--no-intercept", help="A constant feature.")] = None
-    intercept_scaling: Annotated[float | None, _model(help="Its value.", default="1")] = None
-    probability: Annotated[
-        bool | None, _model("--probability", help="Learn probabilities from held-out folds, by more fits.")
-    ] = None
-    folds: Annotated[int | None, _model(help="How many.", default="5")] = None
-    allow_empty: Annotated[bool | None, _sets("--allow-empty", help="A set of labels may be empty.")] = None
-    leaf_offset: Annotated[float | None, _sets(help="Added to the score of every label.", default="0")] = None
-    offsets: Annotated[
-        str | None,
-        _sets(metavar="MEASURE", help="Tune how many labels are given for this, such as f1_micro."),
-    ] = None
-    solver: Annotated[SolverName | None, _solver(help="Method.", default="dual; alternating for SSVM")] = None
-    tol: Annotated[float | None, _solver(help="Stop at this gap, which is proved.", default="0.001")] = None
-    max_iter: Annotated[int | None, _solver(help="Passes over the data, at most.", default="1000")] = None
-    certify: Annotated[
-        bool | None,
-        _solver("--certify/--no-certify", help="Prove the gap of a fit that ends before it is reached.", default="yes"),
-    ] = None
-    jobs: Annotated[int | None, _solver("--jobs", "-j", help="Threads; -1 for all cores.", default="1")] = None
-    seed: Annotated[int | None, _solver(help="Order of the samples.", default="a fixed one")] = None
-    memory_limit: Annotated[
-        str | None, _solver(metavar="SIZE", help="For weights, such as 6GB.", default="60 % of what is free")
-    ] = None
+    ],
+    "loss": Annotated[
+        _choice("LossName", LOSS_NAMES) | None,
+        _model(metavar="NAME", help=f"What a mistake costs: {', '.join(LOSS_NAMES)}.", default="auto"),
+    ],
+    "solver": Annotated[
+        SolverName | None, option(rich_help_panel="Solver", help="Method.", default="dual; alternating for SSVM")
+    ],
+}
+"""Options that the command line has its own words for; all others are those of :data:`nhsvm.options.OPTIONS`."""
+
+
+def _fields() -> dict[str, tuple[str, Any]]:
+    """(option of the estimator, annotation) by the name that it has on the command line, in the order of the help."""
+    found = {name: (name, _SAID_HERE[name]) for name in ("model",)}
+    for name, declared in OPTIONS.items():
+        if name in _SAID_HERE:
+            found[name] = (name, _SAID_HERE[name])
+        elif declared.flag is not None:
+            flag = declared.flag
+            settings: dict[str, Any] = {} if flag.metavar is None else {"metavar": flag.metavar}
+            kind = _CHOICES.get(name, flag.type)
+            said = option(*flag.names, help=flag.help, default=flag.shown, rich_help_panel=flag.panel, **settings)
+            found[flag.name or name] = (name, Annotated[kind | None, said])
+        if name == "weights":
+            found |= {setting: (setting, _SAID_HERE[setting]) for setting in _SCHEME}
+    return found
+
+
+_FIELDS = _fields()
+_RENAMED = {shown: name for shown, (name, _) in _FIELDS.items()}
+ModelOptions: Any = make_dataclass(
+    "ModelOptions",
+    [
+        (name, annotation, field(default=ModelName.NHSVM if name == "model" else None))
+        for name, (_, annotation) in _FIELDS.items()
+    ],
+    frozen=True,
+)
+"""Options of the estimators; None is what was not said, and so the estimator's own default."""
 
 
 def make_estimator(options: ModelOptions, hierarchy: Hierarchy | None, **more: Any) -> Any:
@@ -146,14 +125,14 @@ def make_estimator(options: ModelOptions, hierarchy: Hierarchy | None, **more: A
     known = kind().get_params(deep=False)
     given: dict[str, Any] = {"hierarchy": hierarchy}
     for name, value in vars(options).items():
-        parameter = _RENAMED.get(name, name)
+        parameter = _RENAMED[name]
         if name == "model" or name in _SCHEME or value is None:
             continue
         if parameter not in known:
             owners = "NHSVM" if name in ("weights", "margin") else "other models"
             raise OptionError(f"--{name.replace('_', '-')} is for {owners}, not for {options.model}")
         given[parameter] = str(value) if isinstance(value, StrEnum) else value
-    if options.class_weight is ClassWeight.none:
+    if options.class_weight == "none":
         given["class_weight"] = None
     scheme = make_scheme(options)
     return kind(**given | ({} if scheme is None else {"weights": scheme}) | more)

@@ -213,8 +213,10 @@ class _Parquet:
     def finish(self) -> None:
         import polars
 
+        made = io.BytesIO()  # polars writes to files past Python, and then has errors of its own for a full disk
         try:
             frame = polars.DataFrame(self._columns)
         except (TypeError, UnicodeEncodeError, polars.exceptions.PolarsError) as error:
             raise OptionError(f"these rows do not make a Parquet file: {' '.join(str(error).split())[:200]}") from error
-        frame.write_parquet(self._stream)
+        frame.write_parquet(made)
+        self._stream.write(made.getbuffer())

@@ -89,7 +89,7 @@ def fit(
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.pipeline import Pipeline
 
-    from nhsvm.estimators._estimate import estimate_memory
+    from nhsvm.estimators._estimate import estimate_of
 
     steps = make_steps(features, dataset)
     if before and steps:
@@ -102,14 +102,15 @@ def fit(
     folds = estimator.cv if isinstance(estimator.cv, int) and (estimator.probability or estimator.offsets) else 0
     progress = FitProgress(estimator.tol, estimator.max_iter, folds, quiet=quiet)
     estimator.set_params(callback=progress)
-    estimate = estimate_memory(X, dataset.y, dataset.hierarchy, model=estimator)
+    problem = estimator.make_problem(X, dataset.y)
+    estimate = estimate_of(problem, estimator)
     if not quiet or estimate.total > _MUCH or not estimate.fits:
         note(as_typed(f"about to take: {estimate}"))
     start = perf_counter()
     with warnings.catch_warnings(record=True) as caught, progress:
         warnings.simplefilter("always", ConvergenceWarning)
         warnings.simplefilter("always", MemoryWarning)
-        estimator.fit(X, dataset.y)
+        estimator.fit_problem(problem)
     seconds = perf_counter() - start
     steps = [*before, *steps]
     estimator.set_params(callback=None)

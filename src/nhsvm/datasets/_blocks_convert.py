@@ -217,5 +217,9 @@ def _parquet_rows(file: Path) -> int | None:
 
     try:
         return int(polars.scan_parquet(file, glob=False).select(polars.len()).collect().item())
-    except (OSError, polars.exceptions.PolarsError):  # the reader says what is wrong with it
+    except (
+        OSError,
+        polars.exceptions.PolarsError,
+        polars.exceptions.PanicException,
+    ):  # the reader says what is wrong with it
         return None

@@ -201,7 +201,9 @@ def _header(content: Mapping[str, Any], file: Path) -> Header:
     try:
         if any(type(content[name]) is not kind for name, kind in _ENTRIES.items()):
             raise TypeError
-        listed = {name: Stored(int(stored["bytes"]), int(stored["crc32"])) for name, stored in content["files"].items()}
+        listed = {name: Stored(**stored) for name, stored in content["files"].items()}
+        if any(type(count) is not int for stored in listed.values() for count in (stored.bytes, stored.crc32)):
+            raise TypeError
         header = Header(**{**content, "files": listed})
         problem = next(_problems(header), None)
     except (KeyError, TypeError, ValueError):
@@ -224,7 +226,8 @@ def _problems(header: Header) -> Iterator[str]:
     wanted = {file_name(name, kind): (kind, length) for name, (kind, length) in header.arrays().items()}
     for name, (kind, length) in wanted.items():
         stored = header.files.get(name)
-        if stored is None or (length is not None and stored.bytes != length * np.dtype(kind).itemsize):
+        size = np.dtype(kind).itemsize
+        if stored is None or stored.bytes % size or (length is not None and stored.bytes != length * size):
             yield f"{name} is not listed, or with another length"
     if header.files.keys() - {*wanted, NAMES, STEPS} or header.has_names() != (NAMES in header.files):
         yield "other files are listed than there must be"

@@ -89,6 +89,8 @@ def labels_of(kind: str, dtype: str, names: list[str | int], codes: Any, indptr:
     table = np.empty(len(names), dtype=object)
     table[:] = names
     if dtype == "int64" and kind == "one":
+        if not all(type(name) is int and -(2**63) <= name < 2**63 for name in names):
+            raise LabelError("labels of the type int64 that are no whole numbers of 64 bits")
         table = table.astype(np.int64)
     if kind == "one":
         return table[codes]

@@ -17,6 +17,7 @@ import scipy.sparse as sp
 from nhsvm.datasets._blocks_format import NAMES, Header, Stored, file_name
 from nhsvm.errors import FileFormatError, HierarchyError
 from nhsvm.hierarchy import Hierarchy
+from nhsvm.hierarchy.hashes import first_crowded
 
 _PART = 1 << 22  # bytes looked at at a time
 # Linux counts a private mapping that may be written to as memory in full, even if nobody writes, and so refuses a file
@@ -164,16 +165,24 @@ class Reader:
         found = self._names.get(key)
         if not isinstance(found, list) or not all(type(name) in (str, int) for name in found):
             raise FileFormatError(self.folder / NAMES, None, f"damaged: no list of {key}; convert the data again")
+        crowded = first_crowded(found)
+        if crowded:
+            raise FileFormatError(self.folder / NAMES, None, crowded)
         return found
 
     def _read_names(self) -> dict[str, Any]:
         file = self.folder / NAMES
         stored = self.header.files[NAMES]
         with _opened(file) as stream:
-            raw = stream.read(stored.bytes + 1)
+            raw = stream.read()
         if len(raw) != stored.bytes or zlib.crc32(raw) != stored.crc32:
             raise FileFormatError(file, None, "damaged: its checksum does not fit; convert the data again")
-        found: dict[str, Any] = json.loads(raw)
+        try:
+            found = json.loads(raw)
+        except (ValueError, RecursionError):
+            found = None
+        if not isinstance(found, dict):
+            raise FileFormatError(file, None, "damaged: not a JSON object; convert the data again")
         return found
 
 

@@ -7,6 +7,7 @@ import os
 import shutil
 import zlib
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -96,9 +97,12 @@ class Writer:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        for file in self._files.values():
-            file.close()
-        self._new.__exit__(*exception)
+        try:
+            for file in self._files.values():
+                with suppress(OSError):  # of what is left in a buffer, on a full disk; those that are kept are closed
+                    file.close()
+        finally:
+            self._new.__exit__(*exception)
 
     @property
     def removed(self) -> int:

@@ -10,6 +10,7 @@ import numpy as np
 from nhsvm.datasets._files import Trouble
 from nhsvm.datasets._hierarchies import unknown
 from nhsvm.hierarchy import Hierarchy
+from nhsvm.hierarchy.hashes import Hashes, too_many
 
 Label = Hashable
 
@@ -35,6 +36,7 @@ class LabelLists:
         self._number: dict[tuple[Label, ...], int] = {}
         self._lists: list[tuple[Label, ...]] = []
         self._samples: list[int] = []
+        self._hashes, self._labels = Hashes(), set[Label]()
         self._above: dict[Label, frozenset[Label]] = {}
 
     def add(self, labels: Sequence[Label]) -> str:
@@ -42,7 +44,7 @@ class LabelLists:
         key = tuple(labels)
         number = self._number.get(key)
         if number is None:
-            problem = self._problem(key)
+            problem = self._crowded(key) or self._problem(key)
             if problem:
                 return problem
             kept = self._lowest(tuple(dict.fromkeys(key)))
@@ -52,6 +54,17 @@ class LabelLists:
             self._lists.append(kept)
         self._samples.append(number)
         return ""
+
+    def _crowded(self, labels: tuple[Label, ...]) -> str:
+        """Labels and lists of them are kept in dictionaries."""
+        if all(type(label) is str for label in labels):
+            return ""
+        for label in labels:
+            if label not in self._labels:
+                if self._hashes.crowded(label):
+                    return too_many(label)
+                self._labels.add(label)
+        return too_many(labels) if self._hashes.crowded(labels) else ""
 
     def _problem(self, labels: tuple[Label, ...]) -> str:
         if not labels and self._multilabel is not True:

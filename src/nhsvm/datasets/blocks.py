@@ -73,7 +73,11 @@ def open_blocks(
     label_names: list[Any] = []
     if h.labels != "none" and labelled is not False:
         label_names, codes, indptr = reader.labels()
-        y = _in_form(labels_of(h.labels, h.label_dtype, label_names, codes, indptr), multilabel, folder)
+        try:
+            y = labels_of(h.labels, h.label_dtype, label_names, codes, indptr)
+        except LabelError as error:
+            raise FileFormatError(folder, None, f"damaged: {error}; convert the data again") from None
+        y = _in_form(y, multilabel, folder)
     known = reader.hierarchy() if hierarchy is None else _replacement(hierarchy, label_names)
     known = given_hierarchy(known, None, drop_root)
     if known is not None and y is not None and (hierarchy is not None or drop_root):

@@ -95,6 +95,10 @@ def _rows(file: Path, table: Table, polars: Any) -> Generator[tuple[int, dict[st
     for start in range(0, n_rows, _BATCH):
         with _blaming(file, polars):
             batch = frame.select(table.columns).slice(start, _BATCH).collect()
+        if batch.height != min(_BATCH, n_rows - start):
+            raise FileFormatError(
+                file, None, f"not a whole Parquet file: it has fewer rows than the {n_rows:,} it claims"
+            )
         table.trouble.tell((start + batch.height) / n_rows)
         yield from enumerate(batch.iter_rows(named=True), start + 1)
 
@@ -103,5 +107,5 @@ def _rows(file: Path, table: Table, polars: Any) -> Generator[tuple[int, dict[st
 def _blaming(file: Path, polars: Any) -> Iterator[None]:
     try:
         yield
-    except polars.exceptions.PolarsError as error:
+    except (polars.exceptions.PolarsError, polars.exceptions.PanicException) as error:  # a panic is no Exception
         raise FileFormatError(file, None, f"not a whole Parquet file: {' '.join(str(error).split())[:200]}") from error

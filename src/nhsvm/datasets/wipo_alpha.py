@@ -117,6 +117,8 @@ def _record(file: Path) -> Element:
             return parser.close()
         except ParseError as error:
             raise FileFormatError(file, error.position[0], f"not XML: {error}") from error
+        except (LookupError, ValueError) as error:  # an encoding that there is not, or that takes several bytes
+            raise FileFormatError(file, 1, f"not XML: {error}") from error
 
 
 def _symbol(record: Element, file: Path, length: int) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import scipy.sparse as sp
@@ -12,15 +12,16 @@ from sklearn.exceptions import ConvergenceWarning
 
 from nhsvm.columns import make_columns
 from nhsvm.errors import OptionError
-from nhsvm.estimators._calibration import hold_out, make_folds, temperature
+from nhsvm.estimators._calibration import Fold, hold_out, make_folds, temperature
 from nhsvm.estimators._data import checked, checked_weights, class_factors, precise_enough, same_length
 from nhsvm.estimators._estimate import warn_if_tight
-from nhsvm.estimators._held_out import set_folds
+from nhsvm.estimators._held_out import hold_out_sets, set_folds
 from nhsvm.estimators._label_sets import LabelSets, encode_sets, is_multilabel
 from nhsvm.estimators._memory import allowed_bytes
 from nhsvm.estimators._options import check_options, check_single, n_threads, seed_of, streams, why_no_sets
 from nhsvm.estimators._predict import Prediction
 from nhsvm.estimators._probability import Probability
+from nhsvm.estimators._problem import LearningProblem
 from nhsvm.estimators._progress import Progress
 from nhsvm.estimators._rollback import unchanged_on_error
 from nhsvm.estimators._set_fit import SetFit
@@ -31,17 +32,43 @@ from nhsvm.estimators._warm import WarmStart
 from nhsvm.hierarchy import Hierarchy
 from nhsvm.hierarchy.graph import FloatArray
 from nhsvm.losses import Loss, make_loss
-from nhsvm.weights import Scheme, node_weights
+from nhsvm.options import Options, Preset
+from nhsvm.weights import node_weights
 
 _SINGLE = 1e-4  # from this tolerance up, single precision is enough for the weights
 
 
 class HierarchicalSVM(Prediction, Probability, SetFit, WarmStart, Stream, Stored, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """Base of FlatSVM, HSVM and NHSVM, which say what α, loss and margin are."""
+    """Base of the estimators, which are presets of it: see :class:`nhsvm.options.Preset`."""
 
-    _scheme: str | Scheme
-    _auto_loss: str
+    _preset: Preset
     _stream: Any
+
+    def __init__(self, hierarchy: Hierarchy | None = None, C: float = 1.0, **options: Unpack[Options]) -> None:
+        taken = self._preset.options() | {"C": C}
+        unknown = options.keys() - taken.keys()
+        if unknown:
+            name = min(unknown)
+            raise TypeError(f"{type(self).__name__}.__init__() got an unexpected keyword argument {name!r}")
+        self.hierarchy = hierarchy
+        for name, value in (taken | options).items():
+            setattr(self, name, value)
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        preset = vars(cls).get("_preset")
+        if preset is None:
+            return
+        for name, value in preset.settled.items():
+            setattr(cls, name, value)
+
+        def __init__(self: Any, hierarchy: Any = None, C: Any = 1.0, **options: Any) -> None:  # noqa: N807
+            HierarchicalSVM.__init__(self, hierarchy, C, **options)
+
+        __init__.__signature__ = preset.signature()  # type: ignore[attr-defined]
+        __init__.__qualname__ = f"{cls.__qualname__}.__init__"
+        cls.__init__ = __init__  # type: ignore[method-assign]
+        cls.__doc__ = preset.documented(cls.__name__, cls.__doc__ or "")
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Learn from samples with one label each, or with a set of labels each.
@@ -61,23 +88,72 @@ class HierarchicalSVM(Prediction, Probability, SetFit, WarmStart, Stream, Stored
         -------
         self
         """
+        with unchanged_on_error(self):
+            problem = self.make_problem(X, y, sample_weight)
+            solution = self._solve(problem)
+        self._warn_unless_converged(solution, problem.solved.costs)
+        return self
+
+    def make_problem(self, X: Any, y: Any, sample_weight: Any = None) -> LearningProblem:
+        """What :meth:`fit` learns from, checked and encoded, for :meth:`fit_problem`: for several fits, or an estimate.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As for :meth:`fit`.
+        """
         check_options(self)
         with unchanged_on_error(self):
-            targets = self._encoded(y)
-            X, weight = self._samples(X, targets, sample_weight, reset=True)
-            folds = self._folds(targets, weight)
-            problem, alpha = self._assembled(X, targets, weight)
-            if not streams(self):
-                warn_if_tight(problem)
-            solution = self._solver().solve(problem, *self._start(problem))
-            self._store(problem, targets, alpha, solution)
-            if folds is not None and not solution.interrupted:
-                if isinstance(targets, LabelSets):
-                    self._learn_from_folds(problem, targets, weight, folds)
-                else:
-                    self.temperature_ = temperature(hold_out(self._for_fold, X, targets, weight, folds))
-        self._warn_unless_converged(solution)
+            labels = self._encoded(y)
+            X, weight = self._samples(X, labels, sample_weight, reset=True)
+            return self._assembled(X, labels, weight)
+
+    def fit_problem(self, problem: LearningProblem) -> Any:
+        """Learn from what :meth:`make_problem` of this estimator has made, with its C: ``problem.at(C)`` has another.
+
+        Parameters
+        ----------
+        problem : LearningProblem
+
+        Returns
+        -------
+        self
+        """
+        check_options(self)
+        with unchanged_on_error(self):
+            solution = self._solve(problem)
+        self._warn_unless_converged(solution, problem.solved.costs)
         return self
+
+    def _solve(self, problem: LearningProblem) -> Any:
+        """Learn, and store what was learned; the solution."""
+        folds = self._folds(problem.labels, problem.weight)
+        whole = self._continued(problem)
+        if not streams(self):
+            warn_if_tight(whole.solved)
+        solution = self._solver().solve(whole.solved, *self._start(whole.solved))
+        self._store(whole.solved, whole.labels, whole.alpha, solution)
+        if folds is not None and not solution.interrupted and not self._learn_from_folds(problem, folds):
+            text = "interrupted while folds were held out: this model has neither offsets nor probabilities"
+            warnings.warn(text, ConvergenceWarning, stacklevel=3)
+        return solution
+
+    def _learn_from_folds(self, problem: LearningProblem, folds: list[Fold]) -> bool:
+        """Learn what takes held-out samples; whether that was not interrupted."""
+        solver = self._solver(silent=True)
+        if problem.has_sets:
+            sets = hold_out_sets(problem, folds, solver, self.n_jobs)
+            if sets is not None:
+                self._learn_from_sets(problem, sets)
+            return sets is not None
+        found = hold_out(problem, folds, solver, self.n_jobs)
+        if found is not None:
+            self.temperature_ = temperature(found)
+        return found is not None
+
+    def _continued(self, problem: LearningProblem) -> LearningProblem:
+        """The problem as a warm start needs it."""
+        return problem
 
     def _encoded(self, y: Any) -> Targets | LabelSets:
         """Labels or label sets, after a check that the options are for them."""
@@ -104,35 +180,42 @@ class HierarchicalSVM(Prediction, Probability, SetFit, WarmStart, Stream, Stored
         same_length(X.shape[0], targets.n_samples)
         return X, checked_weights(sample_weight, X.shape[0])
 
-    def _assembled(self, X: Any, targets: Targets | LabelSets, weight: FloatArray) -> tuple[Any, FloatArray]:
-        """The learning problem, and α."""
-        if isinstance(targets, LabelSets):
-            return self._set_problem(X, targets, weight)
-        oracle, alpha = self._oracle(targets.hierarchy)
-        return self._problem(X, targets, weight, oracle), alpha
+    def _assembled(self, X: Any, labels: Targets | LabelSets, weight: FloatArray) -> LearningProblem:
+        """The learning problem of checked samples and encoded labels."""
+        if isinstance(labels, LabelSets):
+            solved, alpha = self._set_problem(X, labels, weight)
+            return LearningProblem(labels, weight, alpha, weight, self.C, solved)
+        oracle, alpha = self._oracle(labels.hierarchy)
+        costs = self._relative_costs(labels, weight)
+        return LearningProblem(labels, weight, alpha, costs, self.C, self._problem(X, labels, costs, oracle))
+
+    def _relative_costs(self, labels: Targets, weight: FloatArray) -> FloatArray:
+        """C_i / C = sample weight · class weight."""
+        if self.class_weight is None:
+            return weight
+        factors: FloatArray = class_factors(self.class_weight, labels, weight, self.hierarchy)[labels.codes]
+        return weight * factors
 
     def _oracle(self, hierarchy: Hierarchy) -> tuple[Any, FloatArray]:
         """The oracle of a hierarchy, with columns and loss; and α."""
         from nhsvm.oracles.single_label import SingleLabel
 
-        alpha = node_weights(hierarchy, self._scheme)
-        normalized = getattr(self, "margin", "loss") == "normalized"
-        loss = self._loss("normalized" if normalized else self._auto_loss, hierarchy, alpha)
+        alpha = node_weights(hierarchy, self.weights)
+        normalized = self.margin == "normalized"
+        loss = self._loss("normalized" if normalized else self._preset.auto_loss, hierarchy, alpha)
         return SingleLabel(make_columns(hierarchy.graph, alpha), loss, normalized), alpha
 
     def _loss(self, auto: str, hierarchy: Hierarchy, alpha: FloatArray) -> Loss:
         name = auto if isinstance(self.loss, str) and self.loss == "auto" else self.loss
         return make_loss(name, hierarchy, alpha)
 
-    def _problem(self, X: Any, targets: Targets, weight: FloatArray, oracle: Any) -> Any:
-        """The learning problem; C_i = C · sample weight · class weight."""
+    def _problem(self, X: Any, labels: Targets, costs: FloatArray, oracle: Any) -> Any:
+        """What a solver takes; C_i = C · costs."""
         from nhsvm.solvers import Problem, prepare
 
-        if self.class_weight is not None:
-            weight = weight * class_factors(self.class_weight, targets, weight, self.hierarchy)[targets.codes]
         bias, dtype = self._precision(X)
-        costs, memory = self.C * weight, allowed_bytes(self.memory_limit)
-        return Problem(prepare(X), targets.leaves, costs, oracle.columns, oracle, bias, dtype, memory=memory)
+        memory = allowed_bytes(self.memory_limit)
+        return Problem(prepare(X), labels.leaves, self.C * costs, oracle.columns, oracle, bias, dtype, memory=memory)
 
     def _precision(self, X: Any) -> tuple[float, Any]:
         """(value of the constant feature, type of the weights)."""
@@ -160,11 +243,6 @@ class HierarchicalSVM(Prediction, Probability, SetFit, WarmStart, Stream, Stored
         tol: Any = getattr(self.solver, "tol", self.tol)
         return float(tol)
 
-    def _for_fold(self) -> Any:
-        """An estimator like this one, for held-out scores."""
-        other = {"probability": False, "warm_start": False, "callback": None, "verbose": 0}
-        return type(self)(**self.get_params(deep=False) | other)
-
     def _store(self, problem: Any, targets: Targets | LabelSets, alpha: FloatArray, solution: Any) -> None:
         for name in ("temperature_", "offsets_", "_curves"):
             self.__dict__.pop(name, None)
@@ -182,7 +260,7 @@ class HierarchicalSVM(Prediction, Probability, SetFit, WarmStart, Stream, Stored
         self._stream = None
         self._keep_state(problem, solution)
 
-    def _warn_unless_converged(self, solution: Any) -> None:
+    def _warn_unless_converged(self, solution: Any, costs: FloatArray) -> None:
         if solution.interrupted:
             text = f"interrupted after {_passes(self.n_iter_)}; this model's certified gap is {self.gap_:.2e}"
         elif solution.converged:
@@ -190,6 +268,12 @@ class HierarchicalSVM(Prediction, Probability, SetFit, WarmStart, Stream, Stored
         elif not np.isfinite(self.gap_) and not getattr(self.solver, "certify", self.certify):
             about = f"about {self.history_[-1]['gap']:.2g}, it seemed" if self.history_ else "none was estimated"
             text = f"stopped after {_passes(self.n_iter_)}; certify=False, so no gap is proved: {about}"
+        elif solution.rounding > self._tolerance():
+            text = (
+                f"stopped after {_passes(self.n_iter_)} at a gap of {self.gap_:.2e}: rounding alone may be "
+                f"{solution.rounding:.1e} of the objective, above tol={self._tolerance():g}, so more passes do not "
+                f"help. {_range(costs)}; bring the largest weights of samples nearer to the others, or raise tol"
+            )
         else:
             text = (
                 f"stopped after {_passes(self.n_iter_)} at a gap of {self.gap_:.2e}, above tol={self._tolerance():g}; "
@@ -206,3 +290,9 @@ class HierarchicalSVM(Prediction, Probability, SetFit, WarmStart, Stream, Stored
 
 def _passes(number: int) -> str:
     return f"{number} pass{'' if number == 1 else 'es'}"
+
+
+def _range(costs: FloatArray) -> str:
+    """What costs samples have, in words."""
+    used = costs[costs > 0]
+    return f"C times sample and class weight goes from {used.min(initial=np.inf):.1e} to {used.max(initial=0.0):.1e}"

@@ -39,7 +39,7 @@ def beam_leaves(X: Any, learned: Learned, columns: Columns, width: int, n_jobs: 
     if isinstance(values, Packed):
         X, values, bias = unpacked(X, values, bias)
     if not isinstance(values, StoredRows):
-        values = _as_rows(values if by_feature else np.ascontiguousarray(values.T))
+        values = _as_rows(np.ascontiguousarray(values if by_feature else values.T))
     X = prepare(X)
     tree = column_tree(columns)
     out = np.empty(X.shape[0], dtype=np.int32)

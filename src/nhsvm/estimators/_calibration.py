@@ -15,8 +15,7 @@ J. Platt (1999). Probabilistic outputs for support vector machines. Advances in 
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from numbers import Integral
 from typing import Any, NamedTuple
 
@@ -26,7 +25,11 @@ from scipy.optimize import brentq
 from scipy.special import softmax
 from sklearn.model_selection import check_cv
 
-from nhsvm.errors import DataError, MemoryWarning
+from nhsvm.errors import DataError
+from nhsvm.estimators._chunks import Learned
+from nhsvm.estimators._leaves import scores_of_all
+from nhsvm.estimators._problem import LearningProblem
+from nhsvm.estimators._stored import by_class
 from nhsvm.estimators._targets import Codes, Targets
 from nhsvm.hierarchy.graph import FloatArray
 
@@ -106,27 +109,30 @@ def _dealt(n_folds: int, codes: Codes, used: Codes, rng: np.random.Generator) ->
         yield np.setdiff1d(used, held_out), rng.permutation(held_out)
 
 
-def hold_out(make: Callable[[], Any], X: Any, targets: Targets, weight: FloatArray, folds: list[Fold]) -> list[HeldOut]:
-    """Scores of held-out samples.
+def hold_out(problem: LearningProblem, folds: list[Fold], solver: Any, n_jobs: int | None) -> list[HeldOut] | None:
+    """Scores of held-out samples, under models of the other samples; None if the user interrupts.
 
     Parameters
     ----------
-    make : callable
-        Gives an estimator to fit.
-    X, targets, weight
-        As :meth:`fit` has them.
+    problem : LearningProblem
+        Of all samples, with one label each.
     folds : list of Fold
+    solver : solver
+    n_jobs : int or None
     """
+    labels, solved = problem.labels, problem.solved
+    assert isinstance(labels, Targets)
     found = []
-    rows = max(1, _SCORES // (len(targets.classes) * max(1, len(folds))))
+    rows = max(1, _SCORES // (len(labels.classes) * max(1, len(folds))))
     for train, held_out in folds:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", MemoryWarning)  # it has been said of all samples
-            model = make().fit(X[train], targets.classes[targets.codes[train]], sample_weight=weight[train])
-        held_out = held_out[:rows]
-        column = {label: k for k, label in enumerate(model.classes_.tolist())}
-        truth = np.array([column[label] for label in targets.classes[targets.codes[held_out]].tolist()], dtype=np.int64)
-        found.append(HeldOut(model._class_scores(X[held_out]), truth, weight[held_out]))
+        solution = solver.solve(problem.part(train))
+        if solution.interrupted:
+            return None
+        learned, held_out = Learned.of(solution, solved), held_out[:rows]
+        seen = np.unique(labels.codes[train])  # scores of other classes would say that nobody has learned them
+        scores = scores_of_all(solved.X[held_out], learned, by_class(solved.columns, labels.class_leaves), n_jobs)
+        truth = np.searchsorted(seen, labels.codes[held_out])
+        found.append(HeldOut(scores[:, seen], truth, problem.weight[held_out]))
     return found
 
 

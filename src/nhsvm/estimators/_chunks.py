@@ -39,6 +39,11 @@ class Learned(NamedTuple):
     by_feature: bool
     bias: float
 
+    @classmethod
+    def of(cls, solution: Any, problem: Any) -> Learned:
+        """What a solution has learned from the samples of a problem."""
+        return cls(solution.weights.learned(), sp.issparse(problem.X), problem.bias)
+
     @property
     def n_columns(self) -> int:
         return int(self.values.shape[1 if self.by_feature else 0])
@@ -83,7 +88,7 @@ def in_chunks(
             if isinstance(values, StoredRows):
                 sparse = StoredWeights(prepare(X), values, bias)
             else:
-                sparse = SparseWeights(prepare(X), values if by_feature else np.ascontiguousarray(values.T), bias)
+                sparse = SparseWeights(prepare(X), np.ascontiguousarray(values if by_feature else values.T), bias)
 
             def work(lo: int, hi: int) -> None:
                 for rows in _steps(lo, hi, step):

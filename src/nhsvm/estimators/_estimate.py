@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import warnings
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from nhsvm.columns import Columns, make_columns
+from nhsvm.columns import Columns
 from nhsvm.errors import MemoryWarning, OptionError
-from nhsvm.estimators._data import checked, same_length
-from nhsvm.estimators._memory import allowed_bytes
 from nhsvm.estimators._options import streams
-from nhsvm.estimators._targets import Targets
+from nhsvm.estimators._problem import LearningProblem
 from nhsvm.hierarchy import Hierarchy
 from nhsvm.sizes import readable_bytes, two_sizes
-from nhsvm.weights import node_weights
 
 _LABELS = 12  # wrong labels that a sample holds on average at a gap of 1 %, measured on generated texts
 _SLACK = 1.3  # rows are made anew when they take so many times what they need
@@ -32,7 +30,7 @@ class MemoryEstimate:
     Attributes
     ----------
     samples : int
-        X as it is given, which is not copied.
+        X; of sparse samples only the row pointers are copied.
     table : int
         Weights as a table of all features and nodes.
     weights : int
@@ -103,6 +101,7 @@ def estimate_memory(X: Any, y: Any, hierarchy: Hierarchy | None = None, *, model
     Examples
     --------
     >>> import scipy.sparse as sp
+    from sklearn.base import clone
     >>> from nhsvm import Hierarchy, estimate_memory
     >>> h = Hierarchy.from_edges([("animal", "dog"), ("animal", "cat"), ("plant", "oak")])
     >>> X = sp.random_array((1000, 50_000), density=0.001, format="csr", rng=0)
@@ -112,27 +111,28 @@ def estimate_memory(X: Any, y: Any, hierarchy: Hierarchy | None = None, *, model
     """
     from nhsvm.estimators._base import HierarchicalSVM
     from nhsvm.estimators.nhsvm import NHSVM
-    from nhsvm.solvers._memory import in_rows, table_bytes
-    from nhsvm.solvers._places import KEPT, PLACES
 
     model = NHSVM(hierarchy) if model is None else model
     if not isinstance(model, HierarchicalSVM):
         raise OptionError(
             f"model must be an estimator of nhsvm, such as NHSVM(hierarchy), not a {type(model).__name__}"
         )
-    targets = model._encoded(y)
-    X = checked(type(model)(), X, reset=True)
-    same_length(X.shape[0], targets.n_samples)
-    alpha = node_weights(targets.hierarchy, getattr(model, "weights", model._scheme))
-    columns = make_columns(targets.hierarchy.graph, alpha)
-    dtype = np.dtype(model._precision(X)[1])
+    return estimate_of(copy(model).make_problem(X, y), model)
+
+
+def estimate_of(problem: LearningProblem, model: Any) -> MemoryEstimate:
+    """About how much memory it takes an estimator to learn from what it has made of X and y."""
+    from nhsvm.solvers._memory import in_rows, table_bytes
+    from nhsvm.solvers._places import KEPT, PLACES
+
+    solved, by_parts = problem.solved, streams(model)
+    X, columns, dtype, limit = solved.X, solved.columns, np.dtype(solved.dtype), solved.memory
     table = table_bytes(X.shape[1], columns.n_columns, dtype)
-    limit = allowed_bytes(model.memory_limit)
-    only_table = not sp.issparse(X) or streams(model)
-    weights, dual = table, 0 if streams(model) else _ROOM * _LABELS * _PLANE * X.shape[0]
+    only_table = not sp.issparse(X) or by_parts
+    weights, dual = table, 0 if by_parts else _ROOM * _LABELS * _PLANE * X.shape[0]
     if not only_table and in_rows(X, columns.n_columns, dtype, limit):
         weights = _rows_bytes(X, columns, dtype)
-        if isinstance(targets, Targets):
+        if not problem.has_sets:
             dual += min(KEPT * PLACES, int(X.nnz * _touched(columns)) * _index_bytes(columns))
     samples = sum(part.nbytes for part in (X.data, X.indices, X.indptr)) if sp.issparse(X) else X.nbytes
     return MemoryEstimate(int(samples), table, weights, dual, limit, only_table)
@@ -171,12 +171,20 @@ def _index_bytes(columns: Columns) -> int:
     return 2 if columns.n_columns <= 2**16 else 4
 
 
+def _counts(indices: Any) -> Any:
+    """How often every feature occurs that does, without a table of features that is larger than the data."""
+    if int(indices.max(initial=0)) > 8 * len(indices) + 1_000_000:
+        return np.unique(indices, return_counts=True)[1]
+    found = np.bincount(indices)
+    return found[found > 0]
+
+
 def _rows_bytes(X: Any, columns: Columns, dtype: np.dtype[Any]) -> int:
     """Bytes of weights in rows: a feature that many samples hold meets most nodes, a rare one few.
 
     Of labels drawn at random, a node has none below it with the chance (1 − its share of the leaves)^labels.
     """
-    held, rows = np.unique(np.bincount(X.indices, minlength=X.shape[1]), return_counts=True)
+    held, rows = np.unique(_counts(X.indices), return_counts=True)
     below, nodes = np.unique(np.bincount(columns.paths.indices, minlength=columns.n_columns), return_counts=True)
     drawn = held * (1.0 + _LABELS)  # a sample's own label, and others
     entries = np.zeros(len(held))

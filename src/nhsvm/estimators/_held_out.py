@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +12,7 @@ from nhsvm.errors import DataError
 from nhsvm.estimators._calibration import Fold, splits
 from nhsvm.estimators._chunks import Learned, in_chunks
 from nhsvm.estimators._label_sets import LabelSets
+from nhsvm.estimators._problem import LearningProblem
 from nhsvm.estimators._targets import Codes
 from nhsvm.hierarchy.graph import FloatArray
 
@@ -65,45 +64,37 @@ def rarest(sets: LabelSets, weight: FloatArray) -> Codes:
     return found
 
 
-def hold_out_sets(
-    problem: Any, sets: LabelSets, weight: FloatArray, folds: list[Fold], make: Callable[[], Any], n_jobs: int | None
-) -> HeldOutSets | None:
+def hold_out_sets(problem: LearningProblem, folds: list[Fold], solver: Any, n_jobs: int | None) -> HeldOutSets | None:
     """Scores of held-out samples, of as many as there is room for; None if the user interrupts.
 
     Parameters
     ----------
-    problem : SetProblem
-        Of all samples. Those of the folds have the same columns, whether or not all labels are in them.
-    sets, weight
-        As :meth:`fit` has them.
+    problem : LearningProblem
+        Of all samples, with label sets.
     folds : list of Fold
-    make : callable
-        Gives a solver.
+    solver : solver
     n_jobs : int or None
     """
-    from nhsvm.solvers import prepare
-
-    rows = max(1, _SCORES // (problem.columns.n_columns * len(folds)))
+    sets, solved = problem.labels, problem.solved
+    assert isinstance(sets, LabelSets)
+    rows = max(1, _SCORES // (solved.columns.n_columns * len(folds)))
     truth = sp.csr_array(
         (np.ones(len(sets.indices), dtype=np.int8), sets.indices, sets.indptr), (sets.n_samples, len(sets.classes))
     )
     parts: list[HeldOutSets] = []
     for train, held_out in folds:
-        part = replace(
-            problem, X=prepare(problem.X[train]), truth=problem.truth.rows(train), costs=problem.costs[train]
-        )
-        solution = make().solve(part)
+        solution = solver.solve(problem.part(train))
         if solution.interrupted:
             return None
         held_out = held_out[:rows]
-        values = solution.weights.learned()
-        scores = np.empty((len(held_out), problem.columns.n_columns), dtype=values.dtype)
+        learned = Learned.of(solution, solved)
+        scores = np.empty((len(held_out), solved.columns.n_columns), dtype=learned.values.dtype)
 
         def store(some: slice, found: Floats, scores: Floats = scores) -> None:
             scores[some] = found
 
-        in_chunks(problem.X[held_out], Learned(values, sp.issparse(problem.X), problem.bias), store, n_jobs)
-        parts.append(HeldOutSets(scores, truth[held_out], weight[held_out]))
+        in_chunks(solved.X[held_out], learned, store, n_jobs)
+        parts.append(HeldOutSets(scores, truth[held_out], problem.weight[held_out]))
     return HeldOutSets(
         np.concatenate([part.scores for part in parts]),
         sp.csr_array(sp.vstack([part.true for part in parts])),

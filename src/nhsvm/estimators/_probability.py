@@ -12,8 +12,8 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from nhsvm.errors import OptionError
-from nhsvm.estimators._options import is_number
 from nhsvm.hierarchy import Hierarchy
+from nhsvm.options import is_number
 
 Floats = npt.NDArray[Any]
 _ROUNDING = 1e-9  # by which a sum of probabilities may fall short

@@ -11,8 +11,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from nhsvm.errors import OptionError
-from nhsvm.estimators._options import is_number
 from nhsvm.estimators._stored import with_weights
+from nhsvm.options import is_number
 from nhsvm.packed import Packed
 from nhsvm.rows import StoredRows
 

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
-from sklearn.exceptions import ConvergenceWarning
-
 from nhsvm.columns import column_parents, make_columns
-from nhsvm.estimators._calibration import Fold
 from nhsvm.estimators._curve_fit import fit_curves
 from nhsvm.estimators._curves import node_margins
-from nhsvm.estimators._held_out import hold_out_sets
+from nhsvm.estimators._held_out import HeldOutSets
 from nhsvm.estimators._label_sets import LabelSets
 from nhsvm.estimators._memory import allowed_bytes
 from nhsvm.estimators._offsets import tuned_offsets
+from nhsvm.estimators._problem import LearningProblem
 from nhsvm.estimators._set_problem import loss_weights, training_oracles, true_columns
 from nhsvm.estimators._sets import SetModel, held_gains, on_leaves
 from nhsvm.hierarchy.graph import FloatArray
@@ -30,7 +27,7 @@ class SetFit:
         from nhsvm.solvers._set_problem import SetProblem
 
         h, allow_empty = sets.hierarchy, bool(self.allow_empty)
-        alpha = node_weights(h, self._scheme)
+        alpha = node_weights(h, self.weights)
         columns = make_columns(h.graph, alpha)
         weights = loss_weights(self._loss("leaf_hamming", h, alpha), h, columns, allow_empty)
         bias, dtype = self._precision(X)
@@ -56,13 +53,10 @@ class SetFit:
     def _set_model(self: Any, sets: LabelSets) -> SetModel:
         return SetModel(sets.form, bool(self.allow_empty), float(self.leaf_offset))
 
-    def _learn_from_folds(self: Any, problem: Any, sets: LabelSets, weight: FloatArray, folds: list[Fold]) -> None:
+    def _learn_from_sets(self: Any, problem: LearningProblem, held: HeldOutSets) -> None:
         """Learn ``offsets_``, and the curves of probabilities."""
-        held = hold_out_sets(problem, sets, weight, folds, lambda: self._solver(silent=True), self.n_jobs)
-        if held is None:
-            text = "interrupted while folds were held out: this model has neither offsets nor probabilities"
-            warnings.warn(text, ConvergenceWarning, stacklevel=3)
-            return
+        sets = problem.labels
+        assert isinstance(sets, LabelSets)
         # without proofs: on a DAG they take most of the time, and seldom change a set
         inference = self._inference(exact=False)
         if self.offsets is not None:

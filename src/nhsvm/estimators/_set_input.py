@@ -13,6 +13,7 @@ from nhsvm.estimators._targets import Codes, Labels, _is_missing, unique
 from nhsvm.hierarchy import Hierarchy
 from nhsvm.hierarchy.build import collection
 from nhsvm.hierarchy.graph import PtrArray
+from nhsvm.hierarchy.hashes import first_crowded
 
 CONTAINERS: dict[str, Any] = {"list": list, "tuple": tuple, "set": set, "frozenset": frozenset}
 _NUMBERS = (bool, int, float, np.bool_, np.integer, np.floating)
@@ -47,6 +48,9 @@ def _from_sets(y: Any, hierarchy: Hierarchy | None) -> Given:
     flat, sizes = list(chain.from_iterable(items)), np.fromiter(map(len, items), dtype=np.int64, count=len(items))
     indptr, rest = np.concatenate([[0], np.cumsum(sizes)]), iter(flat)
     try:
+        crowded = first_crowded(flat)
+        if crowded:
+            raise LabelError(crowded)
         place = dict.fromkeys(rest)
     except TypeError:
         i = row_of(indptr, len(flat) - len(list(rest)) - 1)

@@ -58,7 +58,7 @@ class Stream:
             else:
                 state, oracle, alpha = begun
                 X = sp.csr_array(X) if self._by_feature else X.toarray() if sp.issparse(X) else X
-            problem, solver = self._problem(X, targets, weight, oracle), self._solver()
+            problem, solver = self._problem(X, targets, self._relative_costs(targets, weight), oracle), self._solver()
             if begun is None:
                 state = solver.begin(problem)
             self._stream = None  # the solver changes it, and may be interrupted half-way

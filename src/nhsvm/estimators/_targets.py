@@ -13,6 +13,7 @@ from sklearn.utils.validation import column_or_1d
 from nhsvm.errors import LabelError, UnknownLabelError
 from nhsvm.hierarchy import Hierarchy, LabelSpace
 from nhsvm.hierarchy.graph import IntArray
+from nhsvm.hierarchy.hashes import Hashes, too_many
 
 _SETS = "label sets, where one label a sample is needed: fit learns from label sets, with solver='dual'"
 Labels = npt.NDArray[Any]
@@ -123,8 +124,11 @@ def unique(labels: Labels) -> tuple[Labels, Codes]:
         return distinct, codes.astype(np.int64, copy=False)
     place: dict[Any, int] = {}
     codes = np.empty(len(labels), dtype=np.int64)
+    hashes = Hashes()
     for i, label in enumerate(labels):
         try:
+            if label not in place and hashes.crowded(label):
+                raise LabelError(f"sample {i}: {too_many(label)}")
             codes[i] = place.setdefault(label, len(place))
         except TypeError:
             raise LabelError(f"labels must be hashable, but sample {i} has {label!r}") from None

@@ -11,6 +11,7 @@ import numpy as np
 
 from nhsvm.errors import HierarchyError, NHSVMError
 from nhsvm.hierarchy.graph import IntArray
+from nhsvm.hierarchy.hashes import Hashes, too_many
 
 Label = Hashable
 EdgeArrays = tuple[list[Label], IntArray, IntArray]
@@ -22,12 +23,15 @@ class Collector:
     def __init__(self) -> None:
         self.number: dict[Label, int] = {}
         self._seen: dict[tuple[int, int], None] = {}
+        self._hashes = Hashes()
 
     def node(self, label: Label) -> int:
         try:
             return self.number[label]
         except KeyError:
             check_label(label)
+            if self._hashes.crowded(label):
+                raise HierarchyError(too_many(label)) from None
             return self.number.setdefault(label, len(self.number))
         except TypeError:
             raise _unhashable(label) from None
@@ -93,6 +97,7 @@ def path_arrays(paths: Iterable[Sequence[Label]], qualified: bool, allow_duplica
     """Root-to-leaf paths."""
     found = Collector()
     seen: set[tuple[Label, ...]] = set()
+    hashes = Hashes()
     started: dict[Label, int] = {}  # label -> the first path that starts there
     parent_of: dict[Label, Label] = {}
     for i, given in enumerate(collection(paths, HierarchyError, "paths")):
@@ -102,6 +107,8 @@ def path_arrays(paths: Iterable[Sequence[Label]], qualified: bool, allow_duplica
                 raise HierarchyError("an empty path")
             if path in seen and not allow_duplicates:
                 raise HierarchyError(f"{path!r} is a duplicate; allow_duplicates=True accepts repeated paths")
+            if path not in seen and hashes.crowded(path):
+                raise HierarchyError(too_many(path))
             seen.add(path)
             steps = tuple(path[: k + 1] for k in range(len(path))) if qualified else path
             if len(set(steps)) < len(steps):

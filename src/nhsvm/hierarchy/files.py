@@ -14,6 +14,7 @@ from typing import Any, TextIO
 
 from nhsvm.errors import FileFormatError, HierarchyError, OptionError
 from nhsvm.hierarchy.build import EdgeArrays, check_label, edge_arrays, parent_arrays, path_arrays
+from nhsvm.hierarchy.hashes import first_crowded
 
 Row = tuple[int, list[Any]]  # line number, cells
 ToLabel = Callable[[Any], Hashable]
@@ -187,6 +188,9 @@ def _json(file: Path, stream: TextIO, label_type: type | None, allow_duplicates:
 
 def _distinct(pairs: list[tuple[Any, Any]]) -> dict[Any, Any]:
     """A JSON object; Python would keep the last of two equal names and say nothing."""
+    crowded = first_crowded(name for name, _ in pairs)
+    if crowded:
+        raise HierarchyError(crowded)
     out = dict(pairs)
     if len(out) < len(pairs):
         names = [name for name, _ in pairs]

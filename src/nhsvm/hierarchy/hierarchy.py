@@ -14,6 +14,7 @@ from nhsvm.hierarchy import build, derived
 from nhsvm.hierarchy.build import collection
 from nhsvm.hierarchy.drawing import draw, summary
 from nhsvm.hierarchy.graph import BoolArray, FoundCycle, Graph, IntArray, build_graph
+from nhsvm.hierarchy.hashes import first_crowded
 from nhsvm.hierarchy.labels import VirtualLeaf, public
 
 if TYPE_CHECKING:
@@ -45,6 +46,9 @@ class Hierarchy:
     def __init__(self, labels: Sequence[Label], parent: IntArray, child: IntArray) -> None:
         if not len(labels):
             raise HierarchyError("an empty hierarchy: give at least one node")
+        crowded = first_crowded(labels)
+        if crowded:
+            raise HierarchyError(crowded)
         try:
             graph, order = build_graph(len(labels), parent, child)
         except FoundCycle as found:

@@ -14,6 +14,7 @@ import scipy.sparse as sp
 from nhsvm.errors import LabelError, UnknownLabelError
 from nhsvm.hierarchy.build import collection
 from nhsvm.hierarchy.graph import Ragged
+from nhsvm.hierarchy.hashes import Hashes, too_many
 
 if TYPE_CHECKING:
     from nhsvm.hierarchy.hierarchy import Hierarchy
@@ -77,9 +78,13 @@ class LabelSpace:
                 "give every sample a set, or none"
             )
         used: dict[Label, None] = {}
+        hashes = Hashes()
         for i, item in enumerate(y):
             try:
-                used.update(dict.fromkeys(item if multilabel else [item]))
+                for label in item if multilabel else [item]:
+                    if label not in used and hashes.crowded(label):
+                        raise LabelError(f"sample {i}: {too_many(label)}")
+                    used[label] = None
             except TypeError:
                 raise LabelError(f"sample {i}: a label must be hashable, unlike those in {item!r}") from None
         unknown = [label for label in used if label not in hierarchy]

@@ -33,11 +33,11 @@ def why_refused(estimator: Any, multilabel: bool) -> str | None:
 
 
 def _check_loss(estimator: Any, multilabel: bool) -> None:
-    scheme = estimator._scheme
+    scheme = estimator.weights
     own = callable(scheme) and not isinstance(scheme, (type, Flat, Maxmin, Power, Uniform))  # perhaps for one hierarchy
     alpha = node_weights(_SMALL, "maxmin" if own else scheme)
     if isinstance(estimator.loss, Loss):
         return
-    loss = estimator._loss("leaf_hamming" if multilabel else estimator._auto_loss, _SMALL, alpha)
+    loss = estimator._loss("leaf_hamming" if multilabel else estimator._preset.auto_loss, _SMALL, alpha)
     if multilabel:
         loss_weights(loss, _SMALL, make_columns(_SMALL.graph, alpha), bool(estimator.allow_empty))

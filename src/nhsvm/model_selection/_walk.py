@@ -13,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from nhsvm.errors import DataError, MemoryWarning, NHSVMError
 from nhsvm.estimators._options import streams
+from nhsvm.estimators._problem import LearningProblem
 from nhsvm.model_selection._data import Parts
 from nhsvm.model_selection._scoring import Scores
 from nhsvm.model_selection.grid import Setting, last_name
@@ -58,18 +59,26 @@ class Walk:
     untried : list of Untried
     model : estimator, optional
         What goes from one fit to the next, from the first on.
+    problem : LearningProblem, optional
+        What all its fits learn from.
     """
 
     setting: Setting
     left: list[float]
     trials: list[Trial] = field(default_factory=list)
     untried: list[Untried] = field(default_factory=list)
+    problem: LearningProblem | None = None
     model: Any = None
 
     def give_up(self, reason: str) -> None:
         """No more fits."""
         self.untried += [Untried(self.setting.shown, C, reason) for C in self.left]
-        self.left, self.model = [], None
+        self.left = []
+        self.forget()
+
+    def forget(self) -> None:
+        """Keep what was found, and nothing that fits go on from."""
+        self.problem = self.model = None
 
     def note(self, trial: Trial) -> Trial:
         """Keep a fit; one that goes on where the last was cut short takes its place."""
@@ -149,7 +158,9 @@ class Fits:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # the trial says it
             warnings.simplefilter("ignore", MemoryWarning)  # there is an error if it comes true
-            model.fit(X, self.parts.y, sample_weight=self.parts.weight)
+            if walk.problem is None:
+                walk.problem = model.make_problem(X, self.parts.y, self.parts.weight)
+            model.fit_problem(walk.problem.at(C))
         seconds = clock() - began
         model.set_params(callback=own)
         if model._interrupted:
@@ -218,5 +229,5 @@ def _go(
             walk.give_up(FALLEN)
         if clock() >= until:
             return False
-    walk.model = None
+    walk.forget()
     return False

@@ -61,8 +61,9 @@ def _path(estimator: Any, X: Any, y: Any, values: tuple[float, ...], sample_weig
         X = steps.fit_transform(X, y)
     warm = model.warm_start
     go_on(model)
+    problem = model.make_problem(X, y, sample_weight)
     for C in values:
-        model.set_params(C=C).fit(X, y, sample_weight=sample_weight)
+        model.set_params(C=C).fit_problem(problem.at(C))
         yield C, joined(steps, detached(model).set_params(warm_start=warm), estimator)
 
 

@@ -11,13 +11,14 @@ from typing import Any
 from sklearn.base import clone
 
 from nhsvm.errors import OptionError
-from nhsvm.estimators._options import check_jobs, is_number
+from nhsvm.estimators._options import check_jobs
 from nhsvm.model_selection._data import make_parts
 from nhsvm.model_selection._scoring import make_scores
 from nhsvm.model_selection._walk import Budget, Fits, Walk, walk_all
 from nhsvm.model_selection.grid import PAPER_LAMBDAS, Grid, costs, last_name, last_step, make_plan
 from nhsvm.model_selection.path import split_pipeline
 from nhsvm.model_selection.result import CUT, Trial, Tuning, choose
+from nhsvm.options import is_number
 
 Progress = Callable[[Trial, int, int], Any]
 

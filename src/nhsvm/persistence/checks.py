@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nhsvm.hierarchy.graph import FloatArray, IntArray
+from nhsvm.hierarchy.hashes import first_crowded
 from nhsvm.packed import PRECISIONS, Packed
 from nhsvm.persistence._malformed import JSON, Malformed, expect, shorten
 from nhsvm.rows import StoredRows
@@ -98,6 +99,8 @@ def check_options(options: Mapping[str, Any], what: str) -> None:
             raise Malformed(f"{what}: {name} is {shorten(value)}, a number of more than 64 bits")
         if name == "n_jobs" and value is not None:
             whole(value, f"{what}: n_jobs", -MOST_JOBS, MOST_JOBS)
+            if value == 0:
+                raise Malformed(f"{what}: n_jobs is 0; it should be a number of threads, or -1 for all")
 
 
 # -- arrays ------------------------------------------------------------------------------------------------------------
@@ -323,6 +326,8 @@ def check_rows(arrays: Arrays, n_features: int, n_columns: int, kinds: Sequence[
     index = array(arrays, ROWS + "index", ["uint16", "uint32"], value.shape)
     one_type = [str(value.dtype)]
     full = array(arrays, ROWS + "full", one_type, (None, n_columns))
+    if not full.flags.c_contiguous:
+        raise Malformed("full rows of weights do not lie one after the other")
     constant = array(arrays, ROWS + "constant", one_type, (n_columns,))
     if n_features and int(size.min()) < -1:
         raise Malformed("rows of weights of a length below -1")
@@ -368,6 +373,17 @@ def check_words(arrays: Arrays, budget: Budget) -> tuple[AnyArray, AnyArray]:
         raise Malformed("the terms of a vocabulary do not follow each other")
     budget.take(4 * len(utf8) + _TERM * len(ends), "a vocabulary")
     return utf8, ends
+
+
+# -- labels ------------------------------------------------------------------------------------------------------------
+
+
+def apart(labels: list[Any]) -> list[Any]:
+    """Labels that a dictionary or a set can hold: not many of them have the same hash."""
+    crowded = first_crowded(labels)
+    if crowded:
+        raise Malformed(crowded)
+    return labels
 
 
 # -- names -------------------------------------------------------------------------------------------------------------

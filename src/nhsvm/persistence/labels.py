@@ -18,7 +18,7 @@ import numpy.typing as npt
 from nhsvm.errors import LabelError
 from nhsvm.hierarchy import VirtualLeaf
 from nhsvm.persistence._malformed import JSON, MAX_DEPTH, Malformed, entry, expect, shorten
-from nhsvm.persistence.checks import Budget
+from nhsvm.persistence.checks import Budget, apart
 
 Label = Hashable
 
@@ -92,7 +92,7 @@ def decode_label(value: JSON, depth: int = 0) -> Label:
         raise Malformed(f"{shorten(value)} is no label") from None
     if tag in ("tuple", "frozenset"):
         items = [decode_label(item, depth + 1) for item in expect(content, list, f"a {tag}")]
-        return tuple(items) if tag == "tuple" else frozenset(items)
+        return tuple(items) if tag == "tuple" else frozenset(apart(items))
     raise Malformed(f"{shorten(value)} is no label")
 
 
@@ -109,7 +109,7 @@ def encode_labels(labels: Sequence[Label]) -> JSON:
 def decode_labels(value: JSON) -> list[Label]:
     """The labels that :func:`encode_labels` was given."""
     if isinstance(value, list):
-        return [item if type(item) is str else decode_label(item) for item in value]
+        return apart([item if type(item) is str else decode_label(item) for item in value])
     name = entry(expect(value, dict, "a list of labels"), "numpy", str)
     if name not in NUMPY:
         raise Malformed(f"labels of an unknown type {shorten(name)}")

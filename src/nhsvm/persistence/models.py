@@ -14,7 +14,7 @@ from nhsvm import __version__
 from nhsvm.errors import NHSVMError, OptionError
 from nhsvm.hierarchy import Hierarchy
 from nhsvm.persistence._malformed import JSON, Malformed, entry, expect, reading, shorten
-from nhsvm.persistence.checks import check_names, check_options
+from nhsvm.persistence.checks import MOST_JOBS, check_names, check_options
 from nhsvm.persistence.files import read_parts, write_model
 from nhsvm.persistence.labels import decode_array, encode_array
 from nhsvm.persistence.pipelines import is_pipeline, pipeline_of, steps_of
@@ -124,6 +124,8 @@ def _header(estimator: Storable, encoder: Encoder, precision: str | None) -> dic
     check_is_fitted(estimator, ["classes_", "hierarchy_"])
     encoder.hierarchy(estimator.hierarchy_)  # number 0
     params = estimator.get_params(deep=False)
+    if params.get("n_jobs") is not None:  # more are never used, and a file may not ask for them
+        params["n_jobs"] = max(-MOST_JOBS, min(int(params["n_jobs"]), MOST_JOBS))
     state, arrays = (estimator if precision is None else estimator._packed(precision))._fitted_state()
     names = getattr(estimator, "feature_names_in_", None)
     return {

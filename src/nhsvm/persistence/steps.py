@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from joblib import cpu_count
 
 from nhsvm.errors import OptionError
 from nhsvm.persistence._kinds import IGNORED, KINDS, Kind, check_params, check_step, class_of
@@ -203,6 +204,8 @@ def _known(kind: Kind) -> set[str]:
 def _made(name: str, kind: Kind, params: dict[str, Any], fitted: dict[str, Any]) -> Any:
     """A transformer of its parts; Malformed, or an error of scikit-learn's own checks, if they do not fit."""
     check_params(name, params)
+    if params.get("n_jobs") is not None:  # scikit-learn begins as many threads as it is told
+        params = {**params, "n_jobs": min(params["n_jobs"], cpu_count())}
     step = class_of(name)(**params)
     if hasattr(step, "_parameter_constraints"):
         step._validate_params()

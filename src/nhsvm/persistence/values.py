@@ -13,7 +13,7 @@ from nhsvm.errors import LabelError
 from nhsvm.hierarchy import Hierarchy
 from nhsvm.losses import LOSSES
 from nhsvm.persistence._malformed import JSON, MAX_DEPTH, Malformed, expect, shorten
-from nhsvm.persistence.checks import Budget
+from nhsvm.persistence.checks import Budget, apart
 from nhsvm.persistence.files import storable
 from nhsvm.persistence.hierarchies import decode_hierarchy, hierarchy_to_parts
 from nhsvm.persistence.labels import PLAIN, decode_array, decode_label, encode_array, encode_label, tagged
@@ -115,7 +115,8 @@ class Decoder:
             return tuple(self.decode(item, depth + 1) for item in expect(content, list, "a tuple"))
         try:
             if tag == "dict":
-                pairs = ((self.decode(key, depth + 1), self.decode(item, depth + 1)) for key, item in content)
+                pairs = [(self.decode(key, depth + 1), self.decode(item, depth + 1)) for key, item in content]
+                apart([key for key, _ in pairs])
                 return dict(pairs)
             if tag == "hierarchy":
                 return dict(enumerate(self.hierarchies))[expect(content, int, "the number of a hierarchy")]

@@ -16,6 +16,8 @@ from nhsvm.errors import DataError, OptionError
 
 GREEK_FONT = "DejaVu Sans"  # comes with matplotlib, so that pictures do not depend on what is installed
 Results = TypeVar("Results")
+# what JSON that is something else ends with, on its way to numbers, lists and records
+UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError)
 COLOURS = ("#4477aa", "#ee6677", "#228833", "#aa3377", "#ccbb44")
 
 

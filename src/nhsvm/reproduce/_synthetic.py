@@ -9,6 +9,7 @@ from multiprocessing import get_context
 from typing import Any
 
 import numpy as np
+from joblib import cpu_count
 from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
@@ -83,10 +84,11 @@ def run_task(task: Task) -> dict[str, Outcome]:
 
 
 def run_tasks(tasks: Sequence[Task], jobs: int) -> Iterator[dict[str, Outcome]]:
-    """Results in the order of the tasks, as they come; ``jobs`` processes share the work."""
+    """Results in the order of the tasks, as they come; ``jobs`` processes share the work, at most one a core."""
     if jobs == 1:
         yield from map(run_task, tasks)
         return
+    jobs = max(1, min(jobs, len(tasks), cpu_count()))
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
         yield from pool.map(run_task, tasks)
 

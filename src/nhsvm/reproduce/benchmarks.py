@@ -12,7 +12,7 @@ from nhsvm.errors import DataError, OptionError
 from nhsvm.reproduce._benchmarks import run_set
 from nhsvm.reproduce._originals import ORIGINALS
 from nhsvm.reproduce._outcomes import SetResult
-from nhsvm.reproduce._page import versions
+from nhsvm.reproduce._page import UNREADABLE, versions
 from nhsvm.reproduce._sets import OURS, BenchmarkSet
 
 SETS: dict[str, BenchmarkSet] = {**ORIGINALS, **OURS}
@@ -57,7 +57,7 @@ class Results:
         try:
             read = json.loads(text)["sets"]
             found = {name: SetResult.from_dict(result) for name, result in read.items()}
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except UNREADABLE as error:
             raise DataError(f"this is no file of results of reproduce benchmarks: {error}") from error
         unknown = sorted(set(found) - set(SETS))
         if unknown:

@@ -15,6 +15,7 @@ from threadpoolctl import threadpool_limits
 from nhsvm.datasets import Dataset, make_balanced, make_unbalanced
 from nhsvm.errors import DataError, OptionError
 from nhsvm.estimators import HSVM, NHSVM, SSVM, FlatSVM
+from nhsvm.reproduce._page import UNREADABLE
 from nhsvm.reproduce._printed import alternated
 from nhsvm.solvers import Sgd
 
@@ -111,7 +112,7 @@ class Results:
             if set(found) != wanted:
                 raise ValueError("its readings are not those of this version")
             return results
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except UNREADABLE as error:
             raise DataError(f"this is no file of results of reproduce readings: {error}") from error
 
     def best(self, reading: Reading, solver: str, column: str) -> list[float]:

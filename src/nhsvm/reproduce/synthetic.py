@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from nhsvm.errors import DataError, OptionError
+from nhsvm.reproduce._page import UNREADABLE
 from nhsvm.reproduce._synthetic import MODELS, Outcome, Sizes, Task, run_tasks
 
 SETS = {"balanced": Sizes("balanced", 5_500, 2_500, 1_000), "unbalanced": Sizes("unbalanced", 8_000, 2_000, 1_000, 0.4)}
@@ -73,7 +74,7 @@ class Results:
             outcomes = {(s, m): [Outcome(**o) for o in read["sets"][s][m]] for s in sets for m in MODELS}
             others = [(Sizes(**o["sizes"]), {m: [float(a) for a in o[m]] for m in MODELS}) for o in read["other_sizes"]]
             return cls(int(read["seed"]), int(read["repeats"]), bool(read["quick"]), sets, outcomes, others)
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except UNREADABLE as error:
             raise DataError(f"this is no file of results of reproduce synthetic: {error}") from error
 
     def accuracies(self, name: str, model: str) -> list[float]:

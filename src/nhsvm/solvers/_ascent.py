@@ -11,21 +11,34 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from nhsvm.hierarchy.graph import FloatArray
-from nhsvm.objective import Certificate
+from nhsvm.objective import Certificate, penalty
 from nhsvm.solvers._memory import Weights
 from nhsvm.solvers._problem import Callback, Record
+from nhsvm.solvers._rounding import gamma, largest_norms, largest_penalty, least_dual, lengths
 from nhsvm.solvers._threads import Team
 from nhsvm.solvers._updates import Updates
 
 SWEEPS = 5  # over the samples of a batch
 _IDLE = 10  # passes without progress after which single precision is given up
+_HOPE = 10.0  # times the gap to prove: if steps resolve no less of the dual, no passes will make up for it
 
 
 class Norms(NamedTuple):
-    """‖U_n‖² of every column as the dual variables make it, and as the weights are stored."""
+    """‖U_n‖² of every column.
+
+    Attributes
+    ----------
+    exact : array of n_columns
+        As the dual variables make it, in double precision.
+    stored : array of n_columns
+        As the weights are stored.
+    most : array of n_columns
+        What ``exact`` is at most, without rounding.
+    """
 
     exact: FloatArray
     stored: FloatArray
+    most: FloatArray
 
 
 class Options(Protocol):
@@ -62,13 +75,18 @@ class Ascent(ABC):
         Weights α, if they are learned.
     apart : bool
         The weights are not those that the dual variables make.
+    rounding : float
+        Part of the last certificate's gap that only allows for rounding.
     """
 
     first_batch, largest_batch = 128, 256
+    least_step = 1e-13  # of C_i: dual variables below that are rounded to 0 by steps
     most_ratio = 1.0
     norms: Norms
     shipped: FloatArray | None = None
     apart = False
+    rounding = 0.0
+    problem: Any
 
     def __init__(self, options: Options, weights: Weights, state: Any, costs: FloatArray, team: Team) -> None:
         self.options, self.weights, self.state, self.costs, self.team = options, weights, state, costs, team
@@ -89,6 +107,16 @@ class Ascent(ABC):
     @property
     def converged(self) -> bool:
         return self.certified and self.certificate.gap <= self.options.tol
+
+    @property
+    def goal(self) -> float:
+        """The gap to prove."""
+        return self.options.tol
+
+    @property
+    def hopeless(self) -> bool:
+        """Whether the last certificate was as good as double precision can make it, and not good enough."""
+        return self.certified and not self.converged and self.rounding > self.goal
 
     @property
     @abstractmethod
@@ -116,8 +144,55 @@ class Ascent(ABC):
         """Σ a_iy Δ(y, y_i)."""
 
     @abstractmethod
+    def least_mass(self) -> float:
+        """The same, and no more than it is without rounding."""
+
+    @abstractmethod
+    def slack_errors(self, squared_norms: FloatArray) -> FloatArray:
+        """What rounding makes the slacks of samples wrong by at most, with weights of these ‖U_n‖²."""
+
+    @abstractmethod
+    def coefficients(self) -> tuple[Updates, FloatArray]:
+        """α_n β_in of all samples, and what rounding may have done to them beyond a relative error.
+
+        The latter is α_n Σ_i |β̂_in − β_in| ‖x_i‖ for every column. Dual variables may change, within rounding.
+        """
+
     def rebuild(self) -> None:
         """Make U anew from the dual variables, in double precision; leaves ``norms``."""
+        coefficients, doubt = self.coefficients()
+        exact, stored = self.weights.rebuild(coefficients, self.team)
+        most = largest_norms(exact, coefficients, self.lengths, doubt, self.weights.n_features)
+        self.norms = Norms(exact, stored, most)
+        self.apart = False
+
+    @property
+    def lengths(self) -> FloatArray:
+        """‖x_i‖ of every sample."""
+        return lengths(self.weights.squared_norms)
+
+    def least_dual(self) -> float:
+        """The dual, no more than it is without rounding."""
+        excess = self.state.excess(self.costs)
+        return least_dual(self.largest_penalty(self.norms.most, 0), self.least_mass(), excess)
+
+    def largest_penalty(self, squared_norms: FloatArray, n_features: int | None = None) -> float:
+        """½ Σ_n ‖U_n‖²/α_n, no less than it is without rounding."""
+        terms = self.weights.n_features if n_features is None else n_features
+        return largest_penalty(squared_norms, self.problem.columns.alpha, terms)
+
+    def slack_error(self, squared_norms: FloatArray) -> float:
+        """What rounding makes Σ_i C_i ξ_i wrong by at most."""
+        errors = self.slack_errors(squared_norms)
+        return float(self.costs @ errors) * (1.0 + gamma(float(len(errors) + 8)))
+
+    def share_of_rounding(self, certificate: Certificate) -> float:
+        """The part of a gap that only allows for rounding: in slacks, in ‖U_n‖ and in the sum of losses."""
+        exact, stored, most = self.norms
+        alpha = self.problem.columns.alpha
+        norms = self.largest_penalty(most, 0) - penalty(exact, alpha)
+        taken = self.slack_error(stored) + norms + self.mass() - self.least_mass()
+        return min(1.0, taken / certificate.primal) if certificate.primal > 0 else 0.0
 
     @abstractmethod
     def measured(self) -> tuple[Certificate, int]:
@@ -137,7 +212,16 @@ class Ascent(ABC):
             if self.certificate.gap * self.ratio <= self.options.tol:
                 self.try_certificate()
             elif self.stalled():
-                self.go_double()
+                self.idle = 0
+                if self.weights.dtype == np.float32:
+                    self.go_double()
+                elif self.unresolved() > _HOPE * self.goal:
+                    self.certify()
+                    self.rounding = max(self.rounding, self.unresolved())
+                elif self.slack_share() > self.goal:
+                    self.certify()
+            if self.hopeless:
+                break
             if self.options.callback is not None and self.options.callback(self.history[-1]):
                 break
 
@@ -207,12 +291,25 @@ class Ascent(ABC):
         return self.certificate.gap, True
 
     def stalled(self) -> bool:
-        """Whether single precision is the limit: the estimate, which has its noise, has not fallen for some passes."""
+        """Whether precision may be the limit: the estimate, which has its noise, has not fallen for some passes."""
         if self.certificate.gap < 0.9 * self.least:
             self.least, self.idle = self.certificate.gap, 0
         else:
             self.idle += 1
-        return self.idle >= _IDLE and self.weights.dtype == np.float32
+        return self.idle >= _IDLE
+
+    def slack_share(self) -> float:
+        """What a certificate for the weights as they are would allow for the rounding of slacks."""
+        allowed = self.slack_error(self.weights.column_norms())
+        return allowed / self.certificate.primal if self.certificate.primal > 0 else 0.0
+
+    def unresolved(self) -> float:
+        """Dual variables that steps take for zero, next to the largest C_i, as a part of the dual; 1 if they are more.
+
+        A sample that needs no more than that never moves, however much its slack costs.
+        """
+        least = self.least_step * float(self.costs.max(initial=0.0))
+        return min(1.0, least / self.certificate.dual) if self.certificate.dual > 0 else 0.0
 
     def go_double(self) -> None:
         """Weights in double precision from now on."""
@@ -222,6 +319,7 @@ class Ascent(ABC):
     def certify(self) -> None:
         """The exact gap of the weights as they are stored."""
         self.certificate, wrong = self.measured()
+        self.rounding = self.share_of_rounding(self.certificate)
         self.certified = True
         if not self.history:  # the dual variables that were given are good enough as they are
             self.record(wrong)

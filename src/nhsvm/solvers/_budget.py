@@ -10,6 +10,7 @@ from scipy.optimize import linprog
 
 from nhsvm.columns import Columns
 from nhsvm.hierarchy.graph import FloatArray, Graph, IntArray
+from nhsvm.solvers._rounding import gamma
 from nhsvm.weights import shared_weights
 
 _EXACT = 300  # columns of a DAG up to which the interior-point method takes milliseconds
@@ -29,6 +30,16 @@ class Budget:
     def __init__(self, graph: Graph, columns: Columns) -> None:
         self.graph, self.columns = graph, columns
         self._prices: FloatArray | None = None
+
+    @cached_property
+    def spread(self) -> float:
+        """What sums over paths and columns may be wrong by, relative to them."""
+        n_columns, longest = float(self.columns.n_columns), float(self.columns.longest)
+        return (n_columns + 16.0) * gamma(float(self.columns.n_leaves) + longest + 16.0)
+
+    def excess(self, alpha: FloatArray) -> float:
+        """Σ_{n∈Ā(l)} α_n of the leaf where it is largest, rounded up, if that is more than one."""
+        return max(1.0, float((self._paths @ alpha).max(initial=0.0)) * (1.0 + self.spread))
 
     def best(self, squared_norms: FloatArray) -> FloatArray:
         """argmin_α Σ_n ‖U_n‖²/α_n (Eq. 20), on a large DAG nearly; an inner column with U_n = 0 gets nothing."""

@@ -90,7 +90,7 @@ class DenseWeights(CachedPasses):
             in_order = bool((np.diff(some) == 1).all())  # needs no copy
             part = self.X[some[0] : some[-1] + 1] if in_order else self.X[some]
             np.matmul(part.astype(dtype, copy=False), coef, out=out[lo : lo + _CHUNK], casting="same_kind")
-        out += self.intercept()
+        out += self.values[:, -1].astype(dtype, copy=False) * dtype.type(self.bias)
 
     def _taken(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
         """Some samples, in the precision of the weights."""

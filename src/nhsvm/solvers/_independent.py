@@ -18,7 +18,7 @@ dependencies. KDD.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -27,10 +27,10 @@ import numpy.typing as npt
 
 from nhsvm.columns import Columns
 from nhsvm.hierarchy.graph import BoolArray, FloatArray, PtrArray, Ragged
-from nhsvm.objective import Certificate, dual, penalty, primal
+from nhsvm.objective import Certificate
 from nhsvm.oracles._proposals import Proposals
 from nhsvm.oracles.single_label import leaf_scores
-from nhsvm.solvers._ascent import Ascent, Norms, Options
+from nhsvm.solvers._ascent import Ascent, Options
 from nhsvm.solvers._carry import carried
 from nhsvm.solvers._independent_step import (
     box_batch_kernel,
@@ -41,6 +41,8 @@ from nhsvm.solvers._independent_step import (
 )
 from nhsvm.solvers._memory import Weights, make_weights
 from nhsvm.solvers._planes import Planes
+from nhsvm.solvers._problem import prepare
+from nhsvm.solvers._rounding import excess, largest_primal, of_sums, path_sums
 from nhsvm.solvers._threads import Team
 from nhsvm.solvers._updates import Updates
 from nhsvm.solvers.dual import Dual
@@ -101,6 +103,10 @@ class IndependentProblem:
     @property
     def n_samples(self) -> int:
         return len(self.costs)
+
+    def part(self, rows: PtrArray) -> IndependentProblem:
+        """The same of some of the samples."""
+        return replace(self, X=prepare(self.X[rows]), truth=self.truth.rows(rows), costs=self.costs[rows])
 
     def weights(self) -> Weights:
         """Weights of zero for these samples."""
@@ -168,6 +174,12 @@ class Boxes(Planes):
         at = self.flat()[1]
         return spread(self.count, self.leaf[at], self.weight[at] * self.scale[at], columns)
 
+    def excess(self, costs: FloatArray) -> float:
+        """By how much of C_i a dual variable exceeds it at most."""
+        largest = np.zeros(len(self.count))
+        np.maximum.at(largest, np.repeat(np.arange(len(self.count)), self.count), self.weight[self.flat()[1]])
+        return excess(largest, costs, 1.0)
+
     def carry(self, before: FloatArray, now: FloatArray) -> None:
         """Make these variables of one path of C fit for the next costs, each by itself."""
         at = self.flat()[1]
@@ -191,6 +203,7 @@ class IndependentAscent(Ascent):
     """The dual variables are numbers in boxes; every pass is over batches."""
 
     state: Boxes
+    least_step = 0.0  # none is rounded to 0
 
     def __init__(self, options: Options, problem: IndependentProblem, state: Boxes | None, team: Team) -> None:
         self.problem = problem
@@ -249,18 +262,26 @@ class IndependentAscent(Ascent):
     def mass(self) -> float:
         return self.state.mass()
 
-    def rebuild(self) -> None:
-        self.norms = Norms(*self.weights.rebuild(self.state.coefficients_of(self.problem.columns), self.team))
+    def least_mass(self) -> float:
+        return self.state.least_mass()
+
+    def slack_errors(self, squared_norms: FloatArray) -> FloatArray:
+        columns = self.problem.columns
+        every = float(path_sums(squared_norms, columns).sum())
+        terms = 2.0 * columns.n_leaves + columns.longest
+        return of_sums(self.problem.X, self.weights.squared_norms, 3.0 * every, 3.0 * columns.n_leaves, terms)
+
+    def coefficients(self) -> tuple[Updates, FloatArray]:
+        columns, none = self.problem.columns, np.empty(0, np.int32)
+        return self.state.coefficients_of(columns), self.state.doubt(none, self.lengths, columns)
 
     def measured(self) -> tuple[Certificate, int]:
-        alpha = self.problem.columns.alpha
         self.rebuild()
-        exact, stored = self.norms
+        stored = self.norms.stored
         hinges = self._hinges()
         self.active = int(hinges.active.sum())
-        certificate = Certificate(
-            primal(penalty(stored, alpha), hinges.slack, self.costs), dual(penalty(exact, alpha), self.state.mass())
-        )
+        upper = self.largest_penalty(stored) + self.slack_error(stored)
+        certificate = Certificate(largest_primal(upper, hinges.slack, self.costs), self.least_dual())
         return certificate, int(hinges.wrong.sum())
 
     def _hinges(self) -> Measured:

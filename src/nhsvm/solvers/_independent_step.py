@@ -15,6 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from nhsvm._jit import inlined, kernel
+from nhsvm.solvers._rounding import CANCELLED
 
 _ROUNDS = 100  # over the leaves of one sample
 _FINER = 0.1  # of the tolerance: how exact a block is made that is worth a visit
@@ -258,7 +259,7 @@ def spread_kernel(indptr, leaf, amounts, ptr, idx, alpha, out_ptr, out_columns, 
                 beta[c] += amounts[k]
         for k in range(n):
             c = touched[k]
-            if abs(beta[c]) > 1e-14 * largest:  # labels that are true and others cancel up to rounding
+            if abs(beta[c]) > CANCELLED * largest:  # labels that are true and others cancel up to rounding
                 out_columns[at] = c
                 out_values[at] = alpha[c] * beta[c]
                 at += 1

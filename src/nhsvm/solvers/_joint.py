@@ -13,6 +13,7 @@ from nhsvm.objective import Certificate, dual, penalty
 from nhsvm.solvers._ascent import Ascent
 from nhsvm.solvers._budget import Budget
 from nhsvm.solvers._problem import Record
+from nhsvm.solvers._rounding import gamma, largest_penalty, least_dual
 from nhsvm.solvers._threads import Team
 
 _HASTE = (1.0, 20.0)  # least and first: while the gap at fixed weights is so many times what weights add, these stay
@@ -39,7 +40,7 @@ class Joint(Ascent):
         if problem.graph is None:
             raise OptionError("solver='alternating' learns weights, so it needs to know the hierarchy: use SSVM")
         super().__init__(replace(options, tol=_INNER * options.tol), problem, state, team)  # type: ignore[call-arg]
-        self.goal = options.tol
+        self.asked_for = options.tol
         self.budget = Budget(problem.graph, problem.columns)
         self.first = problem.columns.alpha
         self.shipped = self.first
@@ -54,6 +55,10 @@ class Joint(Ascent):
     def alpha(self) -> FloatArray:
         found: FloatArray = self.problem.columns.alpha
         return found
+
+    @property
+    def goal(self) -> float:
+        return float(self.asked_for)
 
     @property
     def converged(self) -> bool:
@@ -126,17 +131,21 @@ class Joint(Ascent):
 
     def measured(self) -> tuple[Certificate, int]:
         self.inner, wrong = super().measured()  # type: ignore[safe-super]
-        (exact, stored), alpha = self.norms, self.alpha
+        stored, alpha, spread = self.norms.stored, self.alpha, self.budget.spread
         self.best = self.budget.best(stored)
         shipped = (1.0 - _LEAST) * self.best + _LEAST * self.first
-        upper = self.inner.primal - penalty(stored, alpha) + penalty(stored, shipped)
-        if upper <= self.inner.primal:
-            self.shipped = shipped
-        else:
-            self.shipped, upper = alpha, self.inner.primal
-        values, mass = exact / alpha**2, self.mass()
-        self.lower = max(self.lower, dual(0.5 * self.budget.about(values, stored, self.best), mass))
+        own, other = self.largest_penalty(stored), largest_penalty(stored, shipped, self.weights.n_features)
+        # weights that rounding has made too large by a factor are those without it, and a penalty larger by it
+        rest = self.inner.primal * (1.0 + gamma(8.0)) - (2.0 * penalty(stored, alpha) - own)
+        uppers = [rest + self.budget.excess(weights) * value for weights, value in ((alpha, own), (shipped, other))]
+        self.shipped = shipped if uppers[1] <= uppers[0] else alpha
+        upper = min(uppers) * (1.0 + spread)
+        values = self.norms.most / alpha**2 * (1.0 + spread)
+        mass, beyond = self.least_mass(), self.state.excess(self.costs)
+        about = 0.5 * (1.0 + spread) * self.budget.about(values, stored, self.best)
+        self.lower = max(self.lower, least_dual(about, mass, beyond))
         if Certificate(upper, self.lower).gap > self.goal:
-            self.lower = max(self.lower, dual(0.5 * self.budget.most(values), mass))
+            most = 0.5 * (1.0 + spread) * self.budget.most(values)
+            self.lower = max(self.lower, least_dual(most, mass, beyond))
         self.excess = max(0.0, self.inner.dual - self.lower)
         return Certificate(upper, self.lower), wrong

@@ -75,50 +75,59 @@ def held_kernel(n_cells, sizes, leaves, levels, paths_ptr, paths, indptr, column
 
 
 @kernel
-def loss_kernel(indptr, columns, values, truth_ptr, truth, costs, weights, offset):
-    own = np.zeros(weights.shape[0], np.uint8)
-    total = 0.0
-    for i in range(costs.shape[0]):
-        for e in range(truth_ptr[i], truth_ptr[i + 1]):
-            own[truth[e]] = 1
-            total += costs[i] * (weights[truth[e]] - offset[truth[e]])
-        for e in range(indptr[i], indptr[i + 1]):
-            c = columns[e]
-            total += values[e] * ((-weights[c] if own[c] == 1 else weights[c]) + offset[c])
-        for e in range(truth_ptr[i], truth_ptr[i + 1]):
-            own[truth[e]] = 0
-    return total
-
-
-@kernel
-def coefficients_kernel(
-    indptr, columns, values, truth_ptr, truth, costs, alpha, out_ptr, out_columns, out_values
+def beta_kernel(
+    n_cells, sizes, masses, leaves, levels, paths_ptr, paths, truth_ptr, truth, full, n_columns,
+    out_ptr, out_columns, out_values,
 ):  # fmt: skip
-    beta = np.zeros(alpha.shape[0])
-    met = np.zeros(alpha.shape[0], np.uint8)
-    top = 0
-    for i in range(costs.shape[0]):
-        first = top
+    """C_i 1[n∈y_i] − z_in of every sample, where not 0; returns how many entries there are.
+
+    Every cell is told apart from the true labels by itself, so that its mass is never added to that of others and then
+    taken off again. Unless cells are ``full``, the mass of a cell is its highest level, and what is beyond it belongs
+    to the true labels.
+    """
+    beta, here = np.zeros(n_columns), np.zeros(n_columns)
+    own, met = np.zeros(n_columns, np.bool_), np.zeros(n_columns, np.bool_)
+    some, few = np.empty(n_columns, np.int32), np.empty(n_columns, np.int32)
+    cell, at, top = 0, 0, 0
+    for i in range(n_cells.shape[0]):
+        n = 0
         for e in range(truth_ptr[i], truth_ptr[i + 1]):
-            c = truth[e]
-            beta[c] = costs[i]
-            met[c] = 1
-            out_columns[top] = c
-            top += 1
-        for e in range(indptr[i], indptr[i + 1]):
-            c = columns[e]
-            beta[c] -= values[e]
-            if met[c] == 0:
-                met[c] = 1
+            own[truth[e]], met[truth[e]] = True, True
+            some[n] = truth[e]
+            n += 1
+        for _ in range(n_cells[i]):
+            m, highest = 0, 0.0
+            for e in range(at, at + sizes[cell]):
+                if levels[e] <= 0.0:
+                    continue
+                highest = max(highest, levels[e])
+                for q in range(paths_ptr[leaves[e]], paths_ptr[leaves[e] + 1]):
+                    c = paths[q]
+                    if here[c] == 0.0:
+                        few[m] = c
+                        m += 1
+                    here[c] = max(here[c], levels[e])
+            mass = masses[cell] if full else highest
+            for e in range(truth_ptr[i], truth_ptr[i + 1]):
+                beta[truth[e]] += mass - here[truth[e]]
+            for e in range(m):
+                c = few[e]
+                if not own[c]:
+                    if not met[c]:
+                        met[c] = True
+                        some[n] = c
+                        n += 1
+                    beta[c] -= here[c]
+                here[c] = 0.0
+            at += sizes[cell]
+            cell += 1
+        for e in range(n):
+            c = some[e]
+            if beta[c] != 0.0:
                 out_columns[top] = c
-                top += 1
-        last, top = top, first
-        for e in range(first, last):
-            c = out_columns[e]
-            if abs(beta[c]) > 1e-14 * costs[i]:
-                out_columns[top] = c
-                out_values[top] = alpha[c] * beta[c]
+                out_values[top] = beta[c]
                 top += 1
             beta[c] = 0.0
-            met[c] = 0
+            own[c], met[c] = False, False
         out_ptr[i + 1] = top
+    return top

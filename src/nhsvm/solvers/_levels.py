@@ -28,8 +28,9 @@ from nhsvm.columns import Columns
 from nhsvm.hierarchy.graph import FloatArray, IntArray, PtrArray, Ragged
 from nhsvm.oracles._dag_few import DagFew, Lists
 from nhsvm.solvers._level_layout import layout_kernel, rising_kernel
-from nhsvm.solvers._level_marginals import coefficients_kernel, held_kernel, keep_kernel, loss_kernel
+from nhsvm.solvers._level_marginals import beta_kernel, held_kernel, keep_kernel
 from nhsvm.solvers._level_step import ALL, level_batch_kernel
+from nhsvm.solvers._rounding import excess
 from nhsvm.solvers._steps import Steps, pointers
 from nhsvm.solvers._threads import Team
 from nhsvm.solvers._updates import Updates
@@ -228,19 +229,34 @@ class Levels:
         """Block steps on a layout."""
         return LevelSteps(layout, costs, norms, alpha, allow_empty)
 
-    def loss(self, costs: FloatArray, weights: FloatArray, offset: FloatArray) -> float:
-        """Σ_i Σ_y a_iy Δ(y, y_i) for Δ = Σ_n w_n 1[n in one of y, y_i] + o_n (1[n∈y] − 1[n∈y_i])."""
-        indptr, columns, values = self.held()
-        return float(loss_kernel(indptr, columns, values, *self.truth, costs, weights, offset))
+    def settle(self, costs: FloatArray, allow_empty: bool) -> None:
+        """Nothing to do: any levels are a point of conv(Y_m), whatever rounding has done to them."""
 
-    def coefficients(self, costs: FloatArray, alpha: FloatArray) -> Updates:
-        """α_n β_in of all samples."""
-        held, truth = self.held(), self.truth
-        n = len(held.columns) + len(truth.indices)
-        found = Updates(np.zeros(len(costs) + 1, np.int64), np.empty(n, np.int32), np.empty(n))
-        coefficients_kernel(*held, *truth, costs, alpha, *found)
-        total = found.indptr[-1]
-        return Updates(found.indptr, found.columns[:total], found.values[:total])
+    def beta(self, costs: FloatArray) -> Updates:
+        """β_in of all samples, sums of terms of one sign: of every cell, true nodes miss its mass less their level."""
+        n_cells, sizes, masses, leaves, levels = self._cells()
+        found = np.zeros(len(costs) + 1, np.int64)
+        at_most = int(np.diff(self.lattice.paths_ptr)[leaves].sum()) + len(self.truth.indices)
+        columns, values = np.empty(at_most, np.int32), np.empty(at_most)
+        full = self.whole or self.few.allow_empty
+        total = beta_kernel(
+            n_cells, sizes, masses, leaves, levels, self.lattice.paths_ptr, self.lattice.paths, *self.truth, full,
+            len(self.lattice.leaf_of), found, columns, values,
+        )  # fmt: skip
+        return Updates(found, columns[:total], values[:total])
+
+    def excess(self, costs: FloatArray) -> float:
+        """By how much of C_i the masses of a sample exceed it at most."""
+        n_cells, _, masses, _, _ = self._cells()
+        owner = np.repeat(np.arange(len(n_cells)), n_cells)
+        used = np.bincount(owner, masses, minlength=len(n_cells)).astype(np.float64)
+        return excess(used, costs, float(n_cells.max(initial=0)))
+
+    def _cells(self) -> tuple[IntArray, IntArray, FloatArray, IntArray, FloatArray]:
+        """The number of cells of every sample; then sizes and masses of all cells, and leaves and levels of these."""
+        n_cells = np.array([len(masses) for masses in self.masses], np.int32)
+        sizes, masses = np.concatenate(self.sizes), np.concatenate(self.masses)
+        return n_cells, sizes, masses, np.concatenate(self.leaves), np.concatenate(self.levels)
 
     def held(self, samples: PtrArray | None = None) -> Updates:
         """Marginals z of some samples, or of all."""

@@ -19,6 +19,7 @@ from nhsvm._jit import inlined, kernel
 from nhsvm.hierarchy.graph import FloatArray, IntArray, PtrArray, Ragged
 from nhsvm.solvers._carry import carried
 from nhsvm.solvers._marginal_step import marginal_batch_kernel
+from nhsvm.solvers._rounding import UNIT
 from nhsvm.solvers._steps import Steps
 from nhsvm.solvers._threads import Team
 from nhsvm.solvers._updates import Updates
@@ -137,23 +138,27 @@ class Marginals:
         at = np.arange(indptr[-1]) + np.repeat(self.start[samples] - indptr[:-1], size)
         self.column[at], self.z[at] = layout.column[used], layout.held[used]
 
-    def loss(self, costs: FloatArray, weights: FloatArray, offset: FloatArray) -> float:
-        """Σ_i Σ_y a_iy Δ(y, y_i) for Δ = Σ_n w_n 1[n in one of y, y_i] + o_n (1[n∈y] − 1[n∈y_i])."""
-        truth, (indptr, at) = self.truth, self.flat()
-        own = np.zeros(len(at), dtype=bool)
-        _marked_kernel(indptr, self.column[at], *truth, own)
-        here = weights[self.column[at]] * self.z[at]
-        moved = offset[self.column[at]] * self.z[at]
-        missed = np.repeat(costs, truth.sizes()) * (weights - offset)[truth.indices]
-        return float(np.sum(missed) + np.sum(here) - 2.0 * np.sum(here[own]) + np.sum(moved))
+    def settle(self, costs: FloatArray, allow_empty: bool) -> None:
+        """Make every z_i a point of C_i conv(Y_m) as it stands: what rounding has left outside goes to the nearest.
 
-    def coefficients(self, costs: FloatArray, alpha: FloatArray) -> Updates:
-        """α_n β_in of all samples."""
+        From the top down, what is more than its parent is lowered to that, and where children add up to less than their
+        parent, the largest is raised. A sum is taken for less than its parent unless rounding cannot hide that it is.
+        """
+        inner = np.zeros(len(self.parent), dtype=bool)
+        inner[self.parent[self.parent >= 0]] = True
+        _settle_kernel(self.start, self.count, self.column, self.z, self.parent, inner, costs, *self.truth, allow_empty)
+
+    def beta(self, costs: FloatArray) -> Updates:
+        """β_in of all samples: one subtraction each, which no sum has come before."""
         truth, (indptr, at) = self.truth, self.flat()
         n = int(indptr[-1]) + len(truth.indices)
         found = Updates(np.zeros(len(costs) + 1, np.int64), np.empty(n, np.int32), np.empty(n))
-        total = _coefficients_kernel(indptr, self.column[at], self.z[at], *truth, costs, alpha, *found)
+        total = _beta_kernel(indptr, self.column[at], self.z[at], *truth, costs, *found)
         return Updates(found.indptr, found.columns[:total], found.values[:total])
+
+    def excess(self, costs: FloatArray) -> float:
+        """By how much of C_i the dual variables of a sample exceed it at most."""
+        return 0.0
 
 
 class MarginalSteps(Steps):
@@ -224,18 +229,7 @@ def _merge(k, last, mine, j, end, other):
 
 
 @kernel
-def _marked_kernel(indptr, column, truth_ptr, truth, own):
-    """Which entries of the lists are true labels; both are ascending."""
-    for i in range(indptr.shape[0] - 1):
-        j, end = truth_ptr[i], truth_ptr[i + 1]
-        for k in range(indptr[i], indptr[i + 1]):
-            while j < end and truth[j] < column[k]:
-                j += 1
-            own[k] = j < end and truth[j] == column[k]
-
-
-@kernel
-def _coefficients_kernel(indptr, column, z, truth_ptr, truth, costs, alpha, out_ptr, out_columns, out_values):
+def _beta_kernel(indptr, column, z, truth_ptr, truth, costs, out_ptr, out_columns, out_values):
     at = 0
     for i in range(costs.shape[0]):
         out_ptr[i] = at
@@ -250,9 +244,58 @@ def _coefficients_kernel(indptr, column, z, truth_ptr, truth, costs, alpha, out_
             if j < end and truth[j] == c:
                 beta += costs[i]
                 j += 1
-            if abs(beta) > 1e-14 * costs[i]:
+            if beta != 0.0:
                 out_columns[at] = c
-                out_values[at] = alpha[c] * beta
+                out_values[at] = beta
                 at += 1
     out_ptr[costs.shape[0]] = at
     return at
+
+
+@kernel
+def _settle_kernel(start, count, column, z, parent, inner, costs, truth_ptr, truth, allow_empty):
+    n_columns = parent.shape[0]
+    slot = np.full(n_columns + 1, -1, np.int64)  # of the columns of a sample, and of the node above the roots
+    first, after = np.empty(n_columns + 1, np.int64), np.empty(n_columns + 1, np.int64)
+    for i in range(costs.shape[0]):
+        lo, size = start[i], count[i]
+        for k in range(size):
+            slot[column[lo + k]] = k
+            first[k] = -1
+        first[size] = -1
+        for k in range(size - 1, -1, -1):  # parents come first
+            c = column[lo + k]
+            p = slot[parent[c]] if parent[c] >= 0 else size
+            if p < 0 or (inner[c] and first[k] < 0) or not z[lo + k] > 0.0:
+                z[lo + k] = 0.0  # nothing above it, or nothing below
+            else:
+                after[k] = first[p]
+                first[p] = k
+        for k in range(size):
+            slot[column[lo + k]] = -1
+        if first[size] < 0 and not allow_empty:  # back to the true labels
+            count[i] = truth_ptr[i + 1] - truth_ptr[i]
+            for k in range(count[i]):
+                column[lo + k] = truth[truth_ptr[i] + k]
+                z[lo + k] = costs[i]
+            continue
+        for j in range(size + 1):
+            p = j - 1 if j > 0 else size
+            above = z[lo + p] if j > 0 else costs[i]
+            k, n, largest, total = first[p], 0, -1, 0.0
+            while k >= 0:
+                z[lo + k] = min(z[lo + k], above)
+                if largest < 0 or z[lo + k] > z[lo + largest]:
+                    largest = k
+                total += z[lo + k]
+                n += 1
+                k = after[k]
+            if n == 0 or (j == 0 and allow_empty):
+                continue
+            if n == 1:
+                z[lo + largest] = above
+                continue
+            room = UNIT * (n + 8.0) * 4.0
+            if total * (1.0 - room) < above:
+                more = above - total * (1.0 - room)
+                z[lo + largest] = min(above, z[lo + largest] + more + room * above)

@@ -7,6 +7,7 @@ import numpy as np
 from nhsvm.hierarchy.graph import FloatArray, IntArray
 from nhsvm.solvers._memory import Weights
 from nhsvm.solvers._problem import Problem
+from nhsvm.solvers._rounding import of_sums, path_sums
 from nhsvm.solvers._threads import Team
 
 _SCORES = 2**18  # scores (samples × columns) in one chunk
@@ -28,3 +29,16 @@ def measure(problem: Problem, weights: Weights | None, team: Team) -> tuple[Floa
 
     team.split(-(-n // step), work)
     return slack, best
+
+
+def slack_errors(problem: Problem, lengths_squared: FloatArray, squared_norms: FloatArray) -> FloatArray:
+    """What rounding makes ξ_i wrong by at most, for samples of these ‖x_i‖² and weights of these ‖U_n‖².
+
+    A bracket has the scores of two paths, divided by the loss in Eq. 13, whose square is at least the smallest α.
+    """
+    columns = problem.columns
+    longest = 2.0 * float(path_sums(squared_norms, columns).max(initial=0.0))
+    if problem.oracle.normalized:
+        used = columns.alpha[columns.alpha > 0]
+        longest /= float(np.sqrt(used.min(initial=1.0))) * (1.0 - 1e-9)
+    return of_sums(problem.X, lengths_squared, longest, 0.0, 2.0 * columns.longest)

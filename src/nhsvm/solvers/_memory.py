@@ -16,6 +16,8 @@ from nhsvm.solvers._sparse import SparseWeights
 Weights = SparseWeights | DenseWeights | HybridWeights
 TABLE = 2**30  # bytes of the largest table that is taken where rows would do: beyond, most of it is zero and is read
 
+ADDRESS = 32  # bytes for a feature whose weights are kept in a row: where it lies, how long it is, and room to make it
+
 
 def make_weights(X: Any, n_columns: int, bias: float, dtype: Any, limit: int | None) -> Weights:
     """Weights of zero for samples: a table of all features and columns, or rows as long as they need to be.
@@ -32,6 +34,7 @@ def make_weights(X: Any, n_columns: int, bias: float, dtype: Any, limit: int | N
     """
     dtype = np.dtype(dtype or X.dtype)
     if limit is not None and in_rows(X, n_columns, dtype, limit):
+        _check_addresses(X.shape[1], limit)
         return HybridWeights(X, n_columns, bias, dtype, limit)
     return make_table(X, n_columns, bias, dtype, limit)
 
@@ -39,6 +42,16 @@ def make_weights(X: Any, n_columns: int, bias: float, dtype: Any, limit: int | N
 def in_rows(X: Any, n_columns: int, dtype: Any, limit: int) -> bool:
     """Whether weights are kept in rows; dense samples have all features, so a table is all that there is."""
     return sp.issparse(X) and table_bytes(X.shape[1], n_columns, dtype) > min(TABLE, limit)
+
+
+def _check_addresses(n_features: int, limit: int) -> None:
+    """An error if only to say where the row of every feature lies, of those that never occur too, takes too much."""
+    if n_features * ADDRESS > limit:
+        needed, allowed = two_sizes(n_features * ADDRESS, limit)
+        raise MemoryLimitError(
+            f"{n_features:,} features need {needed} even if their weights are zero, but {allowed} may be used; "
+            "leave out features that do not occur, as read_lshtc does, or raise memory_limit"
+        )
 
 
 def make_table(

@@ -18,15 +18,16 @@ import numpy.typing as npt
 
 from nhsvm.hierarchy.graph import FloatArray, Ragged
 from nhsvm.objective import Certificate
-from nhsvm.solvers._ascent import SWEEPS, Norms, Options
+from nhsvm.solvers._ascent import SWEEPS, Options
 from nhsvm.solvers._leaf_search import Ahead, LeafSearch
 from nhsvm.solvers._level_step import SETTLE, USED
 from nhsvm.solvers._levels import Levels
 from nhsvm.solvers._marginals import Marginals
 from nhsvm.solvers._memory import Weights
+from nhsvm.solvers._rounding import gamma, of_sums
 from nhsvm.solvers._set_certificate import AT_A_TIME, READY, SetCertificate
 from nhsvm.solvers._set_problem import SetOracle, SetProblem
-from nhsvm.solvers._steps import Steps, follow
+from nhsvm.solvers._steps import Steps, follow, loss_terms
 from nhsvm.solvers._threads import Team
 from nhsvm.solvers._updates import Updates
 
@@ -47,6 +48,7 @@ _FOCUS = 5  # passes over the samples with most of the gap, between two over all
 _SLOW = 0.005  # of the gap: a pass that gains less is the last
 _FEW = 64  # samples of a batch in such a pass
 _SWEEPS = 2  # over them
+_SEARCHED = 4e-12  # of all rewards: how near to each other a DAG's oracle takes two label sets for equal, and rounding
 
 
 def _is_forest(above: Ragged) -> bool:
@@ -378,12 +380,30 @@ class SetAscent(SetCertificate):
         return float(slack.sum()), np.nan
 
     def mass(self) -> float:
-        return self.state.loss(self.costs, self.problem.loss_weights, self.problem.offsets)
+        return float(np.sum(self._losses()))
 
-    def rebuild(self) -> None:
-        coefficients = self.state.coefficients(self.costs, self.problem.columns.alpha)
-        self.norms = Norms(*self.weights.rebuild(coefficients, self.team))
-        self.apart = False
+    def least_mass(self) -> float:
+        losses = self._losses()
+        return float(np.sum(losses)) - gamma(float(len(losses) + 8)) * float(np.sum(np.abs(losses)))
+
+    def _losses(self) -> FloatArray:
+        """What Σ a_iy Δ(y, y_i) is the sum of."""
+        return loss_terms(self.state.beta(self.costs), self.problem.loss_weights, self.problem.offsets)
+
+    def slack_errors(self, squared_norms: FloatArray) -> FloatArray:
+        problem, lengths_squared = self.problem, self.weights.squared_norms
+        scores = 2.0 * float(np.sqrt(squared_norms).sum())
+        constants = 2.0 * float(problem.loss_weights.sum() + np.abs(problem.offsets).sum())
+        errors = of_sums(problem.X, lengths_squared, scores, constants, 2.0 * problem.columns.n_columns)
+        if _is_forest(problem.above):
+            return errors
+        return errors + _SEARCHED * (self.lengths * scores + constants)
+
+    def coefficients(self) -> tuple[Updates, FloatArray]:
+        alpha = self.problem.columns.alpha
+        self.state.settle(self.costs, self.problem.oracle.allow_empty)
+        indptr, columns, values = self.state.beta(self.costs)
+        return Updates(indptr, columns, alpha[columns] * values), np.zeros(len(alpha))
 
     def relaxed_run(self, relaxation: SetOracle) -> SetAscent:
         problem = replace(self.problem, oracle=relaxation, answers=self.problem.oracle, quicker=())

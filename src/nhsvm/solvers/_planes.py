@@ -19,6 +19,7 @@ from nhsvm.hierarchy.graph import FloatArray, IntArray, PtrArray
 from nhsvm.oracles._proposals import Proposals
 from nhsvm.solvers._block import batch_kernel
 from nhsvm.solvers._carry import carried
+from nhsvm.solvers._rounding import CANCELLED, excess, gamma, path_doubt
 from nhsvm.solvers._updates import Updates
 
 _CHUNK = 4096  # samples whose losses are looked up at a time
@@ -114,6 +115,24 @@ class Planes:
         at = self.flat()[1]
         return float(np.sum(self.weight[at] * self.loss[at]))  # BLAS would sum by its number of threads
 
+    def excess(self, costs: FloatArray) -> float:
+        """By how much of C_i the dual variables of a sample exceed it at most."""
+        return excess(self.used(), costs, float(self.count.max(initial=0)))
+
+    def used(self) -> FloatArray:
+        """Σ_l a_il of every sample."""
+        owner = np.repeat(np.arange(len(self.count)), self.count)
+        return np.bincount(owner, self.weight[self.flat()[1]], minlength=len(self.count)).astype(np.float64)
+
+    def doubt(self, leaves: IntArray, lengths: FloatArray, columns: Columns) -> FloatArray:
+        """What rounding may have done to :meth:`coefficients`; see :func:`nhsvm.solvers._rounding.path_doubt`."""
+        indptr, at = self.flat()
+        return path_doubt(indptr, self.leaf[at], self.weight[at] * self.scale[at], leaves, lengths, columns)
+
+    def least_mass(self) -> float:
+        """:meth:`mass`, and no more than it is without rounding: a sum of numbers that are not negative."""
+        return self.mass() * (1.0 - gamma(float(self.n_planes + 8)))
+
     def describe(self, leaves: IntArray, oracle: Any) -> None:
         """Take Δ and κ of all planes from the oracle, whose loss may have changed since they were found."""
         indptr, at = self.flat()
@@ -135,9 +154,7 @@ class Planes:
 
     def carry(self, before: FloatArray, now: FloatArray) -> None:
         """Make these variables of one path of C fit for the next costs; see :func:`nhsvm.solvers._carry.carried`."""
-        owner = np.repeat(np.arange(len(self.count)), self.count)
-        used: FloatArray = np.bincount(owner, self.weight[self.flat()[1]], minlength=len(self.count)).astype(np.float64)
-        self.rescale(carried(used, before, now))
+        self.rescale(carried(self.used(), before, now))
 
     def coefficients(self, leaves: IntArray, columns: Columns) -> Updates:
         """α_n β_in of all samples."""
@@ -209,7 +226,7 @@ def _store_kernel(
         n_touched = _add(beta, toward, leaves[t], ptr, idx, seen, t + 1, touched, n_touched)
         for k in range(n_touched):
             n = touched[k]
-            if abs(beta[n]) > 1e-14 * largest:  # shared nodes cancel up to rounding
+            if abs(beta[n]) > CANCELLED * largest:  # shared nodes cancel up to rounding
                 out_columns[at] = n
                 out_values[at] = alpha[n] * beta[n]
                 at += 1
@@ -263,7 +280,7 @@ def _coefficients_kernel(leaves, indptr, leaf, weight, ptr, idx, alpha, out_ptr,
             n_touched = _add(beta, toward, leaves[i], ptr, idx, seen, i + 1, touched, n_touched)
         for k in range(n_touched):
             n = touched[k]
-            if abs(beta[n]) > 1e-14 * largest:
+            if abs(beta[n]) > CANCELLED * largest:
                 out_columns[at] = n
                 out_values[at] = alpha[n] * beta[n]
                 at += 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -83,6 +83,10 @@ class Problem:
     def n_samples(self) -> int:
         return len(self.leaves)
 
+    def part(self, rows: PtrArray) -> Problem:
+        """The same of some of the samples."""
+        return replace(self, X=prepare(self.X[rows]), leaves=self.leaves[rows], costs=self.costs[rows])
+
     def weights(self) -> Weights:
         """Weights of zero for these samples."""
         return make_weights(self.X, self.columns.n_columns, self.bias, self.dtype, self.memory)
@@ -110,6 +114,8 @@ class Solution:
         Dual variables, for a warm start.
     alpha : array of n_columns, optional
         Weights α of the columns, if the solver has learned them.
+    rounding : float
+        Part of the gap that only allows for what double precision may be wrong by.
     """
 
     weights: Weights
@@ -119,6 +125,7 @@ class Solution:
     interrupted: bool = False
     planes: Any = None
     alpha: FloatArray | None = None
+    rounding: float = 0.0
 
 
 def prepare(X: Any, dtype: npt.DTypeLike | None = None) -> Any:

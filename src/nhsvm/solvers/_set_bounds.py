@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nhsvm.hierarchy.graph import FloatArray
-from nhsvm.objective import Certificate, primal
+from nhsvm.objective import Certificate
+from nhsvm.solvers._rounding import largest_primal
 from nhsvm.solvers._threads import Team
 
 LOOSE = 0.2  # of the tolerance: by how much bounds may make the gap look larger
@@ -40,7 +41,7 @@ class Bounds:
     ----------
     costs : array of n_samples
     penalty_value : float
-        Of the weights.
+        Of the weights, and what is to be added for rounding.
     dual_value : float
         Of any dual variables.
     tol : float
@@ -69,7 +70,7 @@ class Bounds:
 
     def certificate(self, slacks: FloatArray) -> Certificate:
         """What the gap would be with these slacks."""
-        return Certificate(primal(self.penalty_value, slacks, self.costs), self.dual_value)
+        return Certificate(largest_primal(self.penalty_value, slacks, self.costs), self.dual_value)
 
     @property
     def proved(self) -> Certificate:

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from nhsvm.hierarchy.graph import FloatArray
-from nhsvm.objective import Certificate, dual, penalty
-from nhsvm.solvers._ascent import Ascent, Norms
+from nhsvm.objective import Certificate
+from nhsvm.solvers._ascent import Ascent
 from nhsvm.solvers._leaf_search import LeafSearch
 from nhsvm.solvers._levels import Levels
 from nhsvm.solvers._marginals import Marginals
@@ -68,12 +68,10 @@ class SetCertificate(Ascent):
         """A run of the relaxed problem from the marginals that the dual variables are, on the same weights."""
 
     def measured(self) -> tuple[Certificate, int]:
-        alpha = self.problem.columns.alpha
         self.rebuild()
-        exact, stored = self.norms
-        lower = dual(penalty(exact, alpha), self.mass())
+        of_dual, stored = self.norms, self.norms.stored
         quick, last = self._stages()
-        self.bounds, wrong = self._bounds(penalty(stored, alpha), lower, quick)
+        self.bounds, wrong = self._bounds(self._upper(stored), self.least_dual(), quick)
         self.tried = self.relaxation is not None and self._is_loose()
         if self.relaxation is None or not self.tried:
             self.bounds.tighten(last)
@@ -86,8 +84,12 @@ class SetCertificate(Ascent):
             if self.bounds.proved.gap <= relaxed.gap:
                 return self.bounds.proved, self._errors(wrong)
             run.rebuild()
-        self.apart, self.norms = True, Norms(exact, run.norms.stored)
+        self.apart, self.norms = True, of_dual._replace(stored=run.norms.stored)
         return relaxed, self._errors(other)
+
+    def _upper(self, squared_norms: FloatArray) -> float:
+        """The penalty of weights, and what rounding may have taken from their slacks."""
+        return self.largest_penalty(squared_norms) + self.slack_error(squared_norms)
 
     def _errors(self, wrong: np.ndarray) -> int:
         """How many label sets are wrong; ``wrong`` says which, if each was looked at."""
@@ -148,7 +150,7 @@ class SetCertificate(Ascent):
             updates, _ = run.improve(samples, points, batch.gram, tolerance)
             batch.apply(updates, self.team)
         run.rebuild()
-        bounds, wrong = self._bounds(penalty(run.norms.stored, self.problem.columns.alpha), before.dual, stages)
+        bounds, wrong = self._bounds(self._upper(run.norms.stored), before.dual, stages)
         self.in_vain = self.bounds.at_least.gap if bounds.proved.gap > self.options.tol else np.inf
         return bounds.proved, wrong
 

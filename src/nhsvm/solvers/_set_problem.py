@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -11,8 +11,9 @@ import numpy.typing as npt
 
 from nhsvm.columns import Columns
 from nhsvm.errors import OptionError
-from nhsvm.hierarchy.graph import FloatArray, Graph, Ragged
+from nhsvm.hierarchy.graph import FloatArray, Graph, PtrArray, Ragged
 from nhsvm.solvers._memory import Weights, make_weights
+from nhsvm.solvers._problem import prepare
 
 
 class SetOracle(Protocol):
@@ -91,6 +92,10 @@ class SetProblem:
     @property
     def n_samples(self) -> int:
         return len(self.costs)
+
+    def part(self, rows: PtrArray) -> SetProblem:
+        """The same of some of the samples."""
+        return replace(self, X=prepare(self.X[rows]), truth=self.truth.rows(rows), costs=self.costs[rows])
 
     def weights(self) -> Weights:
         """Weights of zero for these samples."""

@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from nhsvm._jit import inlined, kernel
+from nhsvm.solvers._rounding import UNIT
 
 T, SCALE, CREDIT, COUNT, NORM, MASS, ERROR = range(7)  # places in SgdState.numbers
+ROUNDED = 16 * UNIT  # a change of a weight, a product of a few numbers, is wrong by less of it
 _SMALL = 1e-3  # the factor of U is multiplied out below; small ones would cost digits of the average
 
 
@@ -91,19 +93,22 @@ def _differing(y, other, ptr, idx, sign, columns):
 
 @inlined
 def _touch(at, n, values, sums, change, credit, alpha):
-    """Add to one weight and take from its sum; returns what that means for Σ‖values‖²/α, and the new square over α."""
+    """Add to one weight and take from its sum.
+
+    Returns what that means for Σ‖values‖²/α, the new square over α, and the square of the change over α.
+    """
     old = np.float64(values[at, n])
     values[at, n] = old + change
     if sums.shape[0] > 0:
         sums[at, n] -= credit * change
     new = np.float64(values[at, n])
-    return change * (old + old + change) / alpha, new * new / alpha
+    return change * (old + old + change) / alpha, new * new / alpha, change * change / alpha
 
 
 @inlined
 def _add(i, indptr, indices, data, bias, values, sums, credit, n_differ, columns, step, alpha):
     """U_n += ``step[n]`` α_n x_i for the columns that differ; returns as :func:`_touch`, summed."""
-    gain, square = 0.0, 0.0
+    gain, square, moved = 0.0, 0.0, 0.0
     if data.ndim == 1:
         last = values.shape[0] - 1
         for j in range(indptr[i], indptr[i + 1] + 1):
@@ -112,19 +117,21 @@ def _add(i, indptr, indices, data, bias, values, sums, credit, n_differ, columns
             x = bias if is_bias else np.float64(data[j])
             for k in range(n_differ):
                 n = columns[k]
-                more, new = _touch(f, n, values, sums, step[n] * alpha[n] * x, credit, alpha[n])
+                more, new, by = _touch(f, n, values, sums, step[n] * alpha[n] * x, credit, alpha[n])
                 gain += more
                 square += new
+                moved += by
     else:
         last = data.shape[1]
         for k in range(n_differ):
             n = columns[k]
             for f in range(last + 1):
                 x = bias if f == last else np.float64(data[i, f])
-                more, new = _touch(n, f, values, sums, step[n] * alpha[n] * x, credit, alpha[n])
+                more, new, by = _touch(n, f, values, sums, step[n] * alpha[n] * x, credit, alpha[n])
                 gain += more
                 square += new
-    return gain, square
+                moved += by
+    return gain, square, moved
 
 
 @inlined
@@ -174,11 +181,11 @@ def steps_kernel(
             n_differ = _differing(leaves[lo + r], leaf[r], ptr, idx, step, columns)
             for k in range(n_differ):
                 step[columns[k]] *= share * kappa[r]
-            gain, square = _add(
+            gain, square, moved = _add(
                 order[lo + r], indptr, indices, data, bias, values, sums, credit, n_differ, columns, step, alpha
             )
             norm += gain
-            error += eps * np.sqrt(square)
+            error += eps * np.sqrt(square) + ROUNDED * np.sqrt(moved)
             mass += share * delta[r]
             shares[order[lo + r]] += share
             for k in range(n_differ):

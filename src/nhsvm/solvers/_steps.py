@@ -79,6 +79,14 @@ def follow(layout: Layout, updates: Updates, products: npt.NDArray[Any], n_colum
     _follow_kernel(pointers(layout.n_local), layout.column, layout.gradient, *updates, products, n_columns)
 
 
+def loss_terms(beta: Updates, weights: FloatArray, offset: FloatArray) -> FloatArray:
+    """What Σ_i Σ_y a_iy Δ(y, y_i) is the sum of, for Δ = Σ_n w_n 1[n in one of y, y_i] + o_n (1[n∈y] − 1[n∈y_i]).
+
+    With z = C_i 1[n∈y_i] − β these are w_n |β_in| − o_n β_in: β is positive at true labels only, negative at others.
+    """
+    return weights[beta.columns] * np.abs(beta.values) - offset[beta.columns] * beta.values
+
+
 def pointers(sizes: npt.NDArray[Any]) -> PtrArray:
     """Where lists of these sizes begin, and where the last ends."""
     return np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])

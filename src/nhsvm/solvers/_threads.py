@@ -33,7 +33,8 @@ class Team:
         if self._pool is None or n < 2:
             work(0, n)
             return
-        cuts = [n * k // self.size for k in range(self.size + 1)]
+        size = min(self.size, n)
+        cuts = [n * k // size for k in range(size + 1)]
         waiting: list[Future[None]] = []
         try:
             for lo, hi in pairwise(cuts[1:]):

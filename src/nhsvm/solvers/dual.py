@@ -29,15 +29,17 @@ from typing import Any
 
 import numpy as np
 
-from nhsvm.objective import Certificate, dual, penalty, primal
+from nhsvm.hierarchy.graph import FloatArray
+from nhsvm.objective import Certificate
 from nhsvm.oracles._proposals import Proposals
-from nhsvm.solvers._ascent import SWEEPS, Ascent, Norms
+from nhsvm.solvers._ascent import SWEEPS, Ascent
 from nhsvm.solvers._in_use import InUse
-from nhsvm.solvers._measure import measure
+from nhsvm.solvers._measure import measure, slack_errors
 from nhsvm.solvers._multilabel import SetAscent
 from nhsvm.solvers._places import KEPT
 from nhsvm.solvers._planes import Batch, Planes
 from nhsvm.solvers._problem import Callback, Problem, Solution
+from nhsvm.solvers._rounding import largest_primal
 from nhsvm.solvers._set_problem import SetProblem
 from nhsvm.solvers._threads import Team
 from nhsvm.solvers._updates import Updates
@@ -93,8 +95,9 @@ class Dual:
                 ascent.certify()
         certificate = ascent.certificate if ascent.certified else Certificate(np.nan, np.nan)
         return Solution(
-            ascent.weights, certificate, ascent.history, ascent.converged, interrupted, ascent.state, ascent.shipped
-        )
+            ascent.weights, certificate, ascent.history, ascent.converged, interrupted, ascent.state, ascent.shipped,
+            ascent.rounding if ascent.certified else 0.0,
+        )  # fmt: skip
 
     def _ascent(self, problem: Problem | SetProblem, state: Any, team: Team) -> Ascent:
         """One run, ready to begin."""
@@ -202,18 +205,25 @@ class PlanesAscent(InUse):
     def mass(self) -> float:
         return self.state.mass()
 
+    def least_mass(self) -> float:
+        return self.state.least_mass()
+
+    def slack_errors(self, squared_norms: FloatArray) -> FloatArray:
+        return slack_errors(self.problem, self.weights.squared_norms, squared_norms)
+
+    def coefficients(self) -> tuple[Updates, FloatArray]:
+        leaves, columns = self.problem.leaves, self.problem.columns
+        return self.state.coefficients(leaves, columns), self.state.doubt(leaves, self.lengths, columns)
+
     def rebuild(self) -> None:
         self.kept.clear()  # places in rows that are made anew
-        coefficients = self.state.coefficients(self.problem.leaves, self.problem.columns)
-        self.norms = Norms(*self.weights.rebuild(coefficients, self.team))
+        super().rebuild()
 
     def measured(self) -> tuple[Certificate, int]:
-        problem, columns = self.problem, self.problem.columns
+        problem = self.problem
         self.rebuild()
-        exact, stored = self.norms
         slack, best = measure(problem, self.weights, self.team)
-        certificate = Certificate(
-            primal(penalty(stored, columns.alpha), slack, problem.costs),
-            dual(penalty(exact, columns.alpha), self.state.mass()),
-        )
+        stored = self.norms.stored
+        upper = self.largest_penalty(stored) + self.slack_error(stored)
+        certificate = Certificate(largest_primal(upper, slack, problem.costs), self.least_dual())
         return certificate, int((best != problem.leaves).sum())

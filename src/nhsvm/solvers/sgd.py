@@ -34,9 +34,10 @@ import scipy.sparse as sp
 
 from nhsvm.errors import OptionError
 from nhsvm.hierarchy.graph import FloatArray, PtrArray
-from nhsvm.objective import Certificate, dual, penalty, primal
-from nhsvm.solvers._measure import measure
+from nhsvm.objective import Certificate
+from nhsvm.solvers._measure import measure, slack_errors
 from nhsvm.solvers._problem import Callback, Problem, Record, Solution
+from nhsvm.solvers._rounding import excess, gamma, largest_penalty, largest_primal, least_dual
 from nhsvm.solvers._sgd_steps import COUNT, CREDIT, ERROR, MASS, SCALE, T, steps_kernel
 from nhsvm.solvers._threads import Team
 
@@ -152,6 +153,7 @@ class Sgd:
         state.model(weights.values)
         shares = np.zeros(problem.n_samples)
         converged = interrupted = False
+        drawn = 0.0
         with Team(self.n_threads) as team:
             state.at_zero = _measure(problem, None, team)[0]
             state.total, state.n_samples = float(problem.costs.sum()), float(np.count_nonzero(problem.costs > 0))
@@ -159,11 +161,13 @@ class Sgd:
             try:
                 while len(history) < self.max_iter and not converged:
                     before = value
-                    self.feed(problem, state, self.draw(problem, state), shares)
+                    order = self.draw(problem, state)
+                    drawn += len(order)
+                    self.feed(problem, state, order, shares)
                     state.model(weights.values)
                     value, wrong = _measure(problem, weights, team)
                     if start is None:  # else U holds planes of which nothing is known here
-                        bound = max(bound, _dual_bound(problem, state, shares))
+                        bound = max(bound, _dual_bound(problem, state, shares, drawn))
                     converged = abs(before - value) <= self.tol * value
                     history.append(_record(len(history) + 1, perf_counter() - began, Certificate(value, bound), wrong))
                     if self.callback is not None and self.callback(history[-1]):
@@ -233,22 +237,31 @@ def _record(iteration: int, seconds: float, values: Certificate, wrong: float) -
 def _measure(problem: Problem, weights: Any, team: Team) -> tuple[float, float]:
     """Objective and share of samples with a wrong leaf, in double precision; without weights, at U = 0."""
     slack, best = measure(problem, weights, team)
-    half = 0.0 if weights is None else _penalty(problem, weights.values)
-    return primal(half, slack, problem.costs), float(np.mean(best != problem.leaves))
+    upper = 0.0
+    if weights is not None:
+        errors = slack_errors(problem, weights.squared_norms, weights.column_norms())
+        upper = _penalty(problem, weights.values) + float(problem.costs @ errors) * (1.0 + gamma(len(errors) + 8.0))
+    return largest_primal(upper, slack, problem.costs), float(np.mean(best != problem.leaves))
 
 
 def _penalty(problem: Problem, values: npt.NDArray[Any]) -> float:
+    """½ Σ_n ‖U_n‖²/α_n, and no less than it is without rounding."""
     squares = "fn,fn->n" if sp.issparse(problem.X) else "nf,nf->n"
-    return penalty(np.einsum(squares, values, values, dtype=np.float64), problem.columns.alpha)
+    norms = np.einsum(squares, values, values, dtype=np.float64)
+    return largest_penalty(norms, problem.columns.alpha, problem.X.shape[1] + 1)
 
 
-def _dual_bound(problem: Problem, state: SgdState, shares: FloatArray) -> float:
-    """The dual at the variables behind U, scaled down to where they are feasible, or further if that is better."""
-    scale, mass = state.numbers[SCALE], state.numbers[MASS] * state.numbers[SCALE]
-    norm = np.sqrt(2 * _penalty(problem, state.values)) + state.numbers[ERROR]  # at least that without rounding
-    squared = float(scale * norm) ** 2
-    used = shares > 0
-    shrink = 1 / float((scale * shares[used] / problem.costs[used]).max(initial=1.0))
-    if squared > 0:
-        shrink = min(shrink, mass / squared)
-    return float(dual(0.5 * shrink**2 * squared, shrink * mass))
+def _dual_bound(problem: Problem, state: SgdState, shares: FloatArray, drawn: float) -> float:
+    """The dual at the variables behind U, scaled down to where they are feasible, or further if that is better.
+
+    ``mass`` and ``shares`` are sums of numbers ≥ 0, one for each of the samples ``drawn``, that were multiplied by a
+    factor now and then: never more often than there were steps.
+    """
+    sums = gamma(2.0 * drawn + 64.0)
+    scale, mass = state.numbers[SCALE], state.numbers[MASS] * state.numbers[SCALE] * (1.0 - sums)
+    norm = np.sqrt(2 * _penalty(problem, state.values)) + state.numbers[ERROR] * (1.0 + sums)
+    squared = float(scale * norm) ** 2 * (1.0 + gamma(8.0))
+    beyond = excess(scale * shares, problem.costs, 2.0 * drawn + 64.0)
+    if squared > 0 and np.isfinite(beyond):
+        beyond = max(beyond, squared / mass - 1.0 if mass > 0 else np.inf)
+    return least_dual(0.5 * squared, float(mass), beyond)

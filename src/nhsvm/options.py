@@ -1,0 +1,529 @@
+"""Options of the estimators: each is declared once, in :class:`Options`, for all estimators and the command line.
+
+A declaration has the type, the default, what the documentation and the command line say, and the check. An estimator
+takes all options but those that its preset settles: see :class:`Preset`.
+"""
+
+# No "from __future__ import annotations": declarations are read from the annotations of Options.
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from inspect import Parameter, Signature, cleandoc
+from math import inf
+from numbers import Integral, Real
+from textwrap import fill, indent
+from typing import TYPE_CHECKING, Annotated, Any, TypedDict
+
+from nhsvm.errors import OptionError
+
+if TYPE_CHECKING:  # the command line shows its help without scipy and scikit-learn
+    from nhsvm.losses import Loss
+    from nhsvm.weights import Scheme
+
+MARGINS = ("loss", "normalized")
+SET_ORACLES = ("auto", "tree_multilabel", "dag_multilabel", "lp")
+ORACLES = (*SET_ORACLES, "single_label")
+
+Check = Callable[[str, Any], None]
+
+
+# -- checks of one value: (name of the option, value) ------------------------------------------------------------------
+
+
+def is_number(value: Any) -> bool:
+    """A real number, and no truth value."""
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def _positive(name: str, value: Any) -> None:
+    if not is_number(value) or not 0 < value < inf:
+        raise OptionError(f"{name} must be a positive number, not {value!r}")
+
+
+def _finite(name: str, value: Any) -> None:
+    if not is_number(value) or not abs(value) < inf:
+        raise OptionError(f"{name} must be a finite number, not {value!r}")
+
+
+def _yes_or_no(name: str, value: Any) -> None:
+    if not isinstance(value, bool) and type(value).__name__ not in ("bool_", "bool"):  # NumPy's, which is not loaded
+        raise OptionError(f"{name} must be True or False, not {value!r}")
+
+
+def _at_least(least: int, more: str = "") -> Check:
+    def check(name: str, value: Any) -> None:
+        if not (isinstance(value, Integral) if name == "verbose" else _is_whole(value)) or value < least:
+            raise OptionError(f"{name} must be a whole number of at least {least}{more}, not {value!r}")
+
+    return check
+
+
+def _one_of(*known: str) -> Check:
+    def check(name: str, value: Any) -> None:
+        if not isinstance(value, str) or value not in known:
+            raise OptionError(f"{name} must be one of {known}, not {value!r}")
+
+    return check
+
+
+def _unchecked(name: str, value: Any) -> None:
+    """Checked where it is used: a scheme or a loss says itself what it takes."""
+
+
+def _known_solver(name: str, value: Any) -> None:
+    from nhsvm.solvers import SOLVERS
+
+    if isinstance(value, type) or (value not in SOLVERS if isinstance(value, str) else not hasattr(value, "solve")):
+        raise OptionError(f"{name} must be one of {list(SOLVERS)} or an instance, not {value!r}")
+
+
+def _known_class_weight(name: str, value: Any) -> None:
+    known = value is None or isinstance(value, dict)
+    if not known and not (isinstance(value, str) and value == "balanced"):
+        raise OptionError(f"{name} must be None, 'balanced' or a dict, not {value!r}")
+
+
+def _known_measure(name: str, value: Any) -> None:
+    from nhsvm.estimators._measures import MEASURES
+
+    if value is not None and not callable(value) and not (isinstance(value, str) and value in MEASURES):
+        raise OptionError(f"{name} must be None, one of {list(MEASURES)} or a function, not {value!r}")
+
+
+def _splits(name: str, value: Any) -> None:
+    if isinstance(value, (Real, str)) or not (hasattr(value, "split") or isinstance(value, Iterable)):
+        _at_least(2, " folds, a splitter, or an iterable of splits")(name, value)
+
+
+def check_threads(name: str, value: Any) -> None:
+    """Raise an OptionError unless the value is None or a number of threads."""
+    if value is not None and (not _is_whole(value) or value == 0):
+        raise OptionError(f"{name} must be None, a positive number of threads, or -1 for all, not {value!r}")
+
+
+def _bytes(name: str, value: Any) -> None:
+    from nhsvm.estimators._memory import parsed
+
+    if value is not None:
+        parsed(value, name)
+
+
+def _function(name: str, value: Any) -> None:
+    if value is not None and not callable(value):
+        raise OptionError(f"{name} must be a function of one record, not {value!r}")
+
+
+# -- declarations ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Flag:
+    """How the command line offers an option.
+
+    Attributes
+    ----------
+    help : str
+    type : type
+        What is read from the command line; a tuple of texts is a choice among these.
+    names : tuple of str
+        Other than that of the option.
+    shown : str
+        What is said to happen without it.
+    panel, metavar : str
+    name : str
+        Of the option on the command line, if its flag has another.
+    """
+
+    help: str
+    type: Any = str
+    names: tuple[str, ...] = ()
+    shown: str = ""
+    panel: str = "Model"
+    metavar: str | None = None
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class Option:
+    """One option of the estimators.
+
+    Attributes
+    ----------
+    default : object
+    kind : str
+        Its type, as the documentation says it.
+    doc : str
+    check : function of (name, value)
+        Raises an OptionError.
+    flag : Flag, optional
+        None where the command line has no use for it, or its own way to say it.
+    """
+
+    default: Any
+    kind: str
+    doc: str
+    check: Check = _unchecked
+    flag: Flag | None = None
+
+
+class Options(TypedDict, total=False):
+    """What estimators take by name, beside the hierarchy and C."""
+
+    weights: Annotated[
+        "str | Scheme",
+        Option(
+            "maxmin",
+            "str or scheme",
+            'α: "maxmin" (Eq. 7), "power" (Eq. 6), "uniform", "flat", or an instance such as '
+            "``nhsvm.weights.Power(rho=2, directional=True)``.",
+        ),
+    ]
+    margin: Annotated[
+        str,
+        Option(
+            "loss",
+            '{"loss", "normalized"}',
+            "Ask of every pair of labels a margin of its loss (Eq. 10), or divide their difference by its norm and ask "
+            "for a margin of 1 (Eq. 13).",
+            _one_of(*MARGINS),
+            Flag("Of NHSVM: loss, normalized.", MARGINS, shown="loss", metavar="NAME"),
+        ),
+    ]
+    loss: Annotated[
+        "str | type[Loss] | Loss",
+        Option(
+            "auto",
+            '{"auto", "zero_one", "hamming", "normalized", "leaf_hamming"}, class or Loss',
+            'The structural error Δ; "auto" is "{auto_loss}"{auto_loss_meaning}; of label sets always "leaf_hamming", '
+            'and "hamming" is the other one they can have.',
+        ),
+    ]
+    solver: Annotated[
+        Any,
+        Option(
+            "dual",
+            '{"dual", "sgd"} or instance',
+            '``"dual"`` is exact and proves it; ``"sgd"`` is the paper\'s stochastic method, with ``partial_fit``. An '
+            'instance, such as ``nhsvm.solvers.Sgd(step="sqrt")``, has its own tol, max_iter, threads, seed and '
+            "callback (and ``nhsvm.solvers.Dual`` its own certify).",
+            _known_solver,
+        ),
+    ]
+    oracle: Annotated[
+        str,
+        Option(
+            "auto",
+            '{"auto", "single_label", "tree_multilabel", "dag_multilabel", "lp"}',
+            'How the most violating label, or label set, is found in training. "auto" tries all labels; for label sets '
+            'it takes the dynamic programme on trees and the search with bounds elsewhere. "lp" is the paper\'s way, '
+            "in HiGHS: on a DAG, training (and ``objective_``) is that of a linear relaxation, and predictions take "
+            "the integer program where they have to.",
+            _one_of(*ORACLES),
+        ),
+    ]
+    fit_intercept: Annotated[
+        bool,
+        Option(
+            True,
+            "bool",
+            "Add a constant feature, which is regularised like the others.",
+            _yes_or_no,
+            Flag("A constant feature.", bool, ("--intercept/--no-intercept",), name="intercept"),
+        ),
+    ]
+    intercept_scaling: Annotated[
+        float,
+        Option(
+            1.0,
+            "float",
+            "Its value. The larger, the less the intercept is regularised.",
+            _positive,
+            Flag("Value of the constant feature.", float, shown="1"),
+        ),
+    ]
+    class_weight: Annotated[
+        Any,
+        Option(
+            None,
+            'dict, "balanced" or None',
+            'Factors of C by class; "balanced" makes every class count the same. For one label a sample.',
+            _known_class_weight,
+            Flag("Factors of C: none, balanced.", ("none", "balanced"), shown="none", metavar="NAME"),
+        ),
+    ]
+    probability: Annotated[
+        bool,
+        Option(
+            False,
+            "bool",
+            "Learn probabilities for ``predict_proba``, ``node_proba`` and ``predict_partial`` from held-out folds, "
+            "which takes ``cv`` more fits: a temperature for one label a sample, a curve for every node for label "
+            "sets. Without it, these methods do not exist.",
+            _yes_or_no,
+            Flag("Learn probabilities from held-out folds. Refits once per fold.", bool, ("--probability",)),
+        ),
+    ]
+    cv: Annotated[
+        Any,
+        Option(
+            5,
+            "int, splitter or iterable of (train, test)",
+            "The folds. A number deals the samples of every class in turn; the only sample of a class is never held "
+            "out. The class of a label set is the rarest of its labels; samples that are alone in theirs are one "
+            "class.",
+            _splits,
+            Flag("Number of folds.", int, name="folds", shown="5"),
+        ),
+    ]
+    allow_empty: Annotated[
+        bool,
+        Option(
+            False,
+            "bool",
+            "Accept samples without a label, and predict empty sets where these are best. For label sets.",
+            _yes_or_no,
+            Flag("A set of labels may be empty.", bool, ("--allow-empty",), panel="Label sets"),
+        ),
+    ]
+    leaf_offset: Annotated[
+        float,
+        Option(
+            0.0,
+            "float",
+            "Added to the score of every leaf, in training and prediction. For label sets. With −1 a label that is "
+            "wrong for a sample starts out exactly at its margin, and weights stay sparse.",
+            _finite,
+            Flag("Added to the score of every label.", float, shown="0", panel="Label sets"),
+        ),
+    ]
+    offsets: Annotated[
+        Any,
+        Option(
+            None,
+            "str, callable or None",
+            'For label sets: a measure, such as "example_jaccard", "f1_micro" or "hierarchical_f1", to tune '
+            "``offsets_`` for, on held-out folds, which takes ``cv`` more fits; or a function of (hierarchy, y_true, "
+            "y_pred).",
+            _known_measure,
+            Flag("Tune how many labels are given for this, such as f1_micro.", panel="Label sets", metavar="MEASURE"),
+        ),
+    ]
+    tol: Annotated[
+        float,
+        Option(
+            1e-3,
+            "float",
+            "Stop when (primal − dual) / primal is proved to be at most this. From 1e-4 up, weights are single "
+            "precision.",
+            _positive,
+            Flag("Stop at this gap, which is proved.", float, shown="0.001", panel="Solver"),
+        ),
+    ]
+    max_iter: Annotated[
+        int,
+        Option(
+            1000,
+            "int",
+            "Passes over the data, at most.",
+            _at_least(1),
+            Flag("Passes over the data, at most.", int, shown="1000", panel="Solver"),
+        ),
+    ]
+    certify: Annotated[
+        bool,
+        Option(
+            True,
+            "bool",
+            "Prove ``gap_`` where the fit ends before ``tol`` is reached, by ``max_iter`` or the callback; that takes "
+            "about as long as another pass. Without it, ``gap_`` is then infinite, unless the last pass has tried to "
+            "prove it, and ``history_`` has estimates.",
+            _yes_or_no,
+            Flag(
+                "Prove the gap of a fit that ends before it is reached.",
+                bool,
+                ("--certify/--no-certify",),
+                shown="yes",
+                panel="Solver",
+            ),
+        ),
+    ]
+    n_jobs: Annotated[
+        int | None,
+        Option(
+            None,
+            "int or None",
+            "Threads; -1 for all cores. The result is the same, bit for bit, for any number.",
+            check_threads,
+            Flag("Threads; -1 for all cores.", int, ("--jobs", "-j"), name="jobs", shown="1", panel="Solver"),
+        ),
+    ]
+    random_state: Annotated[
+        Any,
+        Option(
+            None,
+            "int, RandomState or None",
+            "Order of the samples. None is a fixed seed.",
+            flag=Flag("Order of the samples.", int, name="seed", shown="a fixed one", panel="Solver"),
+        ),
+    ]
+    memory_limit: Annotated[
+        Any,
+        Option(
+            None,
+            "int, str or None",
+            'Bytes that weights may take, or text such as "6 GB"; None is 60 % of what is free. With sparse samples, '
+            "weights that do not fit as a table are kept as rows as long as they need to be, and ``coef_`` is then "
+            "sparse.",
+            _bytes,
+            Flag("For weights, such as 6GB.", shown="60 % of what is free", panel="Solver", metavar="SIZE"),
+        ),
+    ]
+    verbose: Annotated[int, Option(0, "int", "1 prints a line a pass.", _at_least(0))]
+    warm_start: Annotated[
+        bool,
+        Option(
+            False,
+            "bool",
+            "Go on from the dual variables of the last fit on the same samples: for a path of C. Not with "
+            'solver="sgd".',
+            _yes_or_no,
+        ),
+    ]
+    callback: Annotated[
+        Any,
+        Option(
+            None,
+            "callable, optional",
+            "Called with the record (a dict) of every pass, as kept in ``history_``; a true result ends the fit.",
+            _function,
+        ),
+    ]
+
+
+_C = Option(
+    1.0,
+    "float",
+    "Cost of errors; the paper's λ is 1/(2C).",
+    _positive,
+    Flag("Cost of errors.", float, ("--C", "-C"), shown="1"),
+)
+OPTIONS: Mapping[str, Option] = {"C": _C} | {
+    name: kind.__metadata__[0] for name, kind in Options.__annotations__.items()
+}
+"""Every option by its name, in the order in which estimators take them."""
+
+
+# -- presets -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Preset:
+    """What an estimator settles, and how its options differ from those of others.
+
+    Attributes
+    ----------
+    auto_loss : str
+        What ``loss="auto"`` is for one label a sample.
+    settled : mapping
+        Options that it does not take, and their values.
+    defaults : mapping
+        Other defaults.
+    doc : mapping
+        What the documentation says of an option in place of what it says elsewhere, perhaps with its type:
+        (type, text).
+    texts : mapping
+        For the placeholders in the attributes: see ``_ATTRIBUTES``.
+    """
+
+    auto_loss: str
+    settled: Mapping[str, Any] = field(default_factory=dict)
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    doc: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    texts: Mapping[str, str] = field(default_factory=dict)
+
+    def options(self) -> dict[str, Any]:
+        """Defaults of the options that the estimator takes."""
+        return {
+            name: self.defaults.get(name, option.default)
+            for name, option in OPTIONS.items()
+            if name not in self.settled
+        }
+
+    def signature(self) -> Signature:
+        """Of the constructor: the hierarchy and C by place, all others by name."""
+        own = [Parameter("self", Parameter.POSITIONAL_ONLY), Parameter("hierarchy", _BY_PLACE, default=None)]
+        taken = [
+            Parameter(name, _BY_PLACE if name == "C" else Parameter.KEYWORD_ONLY, default=default)
+            for name, default in self.options().items()
+        ]
+        return Signature([*own, *taken])
+
+    def documented(self, name: str, text: str) -> str:
+        """The documentation of the estimator of that name, after what it says of itself."""
+        entries = [("hierarchy", "Hierarchy or None", self.texts.get("hierarchy", _FLAT))]
+        for option in self.options():
+            kind, doc = self.doc.get(option, (OPTIONS[option].kind, OPTIONS[option].doc))
+            meaning = self.texts.get("auto_loss_meaning", "")
+            doc = doc.replace("{auto_loss_meaning}", meaning).replace("{auto_loss}", self.auto_loss)
+            entries.append((option, kind, doc))
+        parameters = "\n".join(f"{name} : {kind}\n{_paragraph(doc)}" for name, kind, doc in entries)
+        attributes = _ATTRIBUTES
+        for placeholder, default in _TEXTS.items():
+            attributes = attributes.replace(f"{{{placeholder}}}", self.texts.get(placeholder, default))
+        return "\n\n".join(
+            [
+                cleandoc(text),
+                f"Parameters\n----------\n{parameters}",
+                attributes.strip(),
+                _EXAMPLE.replace("{name}", name).strip(),
+            ]
+        )
+
+
+_BY_PLACE = Parameter.POSITIONAL_OR_KEYWORD
+_FLAT = "None is the flat hierarchy over the labels seen."
+_TEXTS = {
+    "node_weights": "α, aligned with ``hierarchy_.nodes``.",
+    "history": "",
+}
+_ATTRIBUTES = """
+Attributes
+----------
+classes_ : array of n_classes
+    The labels seen, sorted; the columns of an indicator as they stand.
+hierarchy_ : Hierarchy
+    Restricted to these labels.
+node_weights_ : array of n_nodes
+    {node_weights}
+coef_, intercept_ : arrays of (n_nodes, n_features) and (n_nodes,)
+    U: the score of a class is the sum of U_n·x + b_n over its node and everything above it.
+objective_, dual_objective_, gap_ : float
+    Primal value, a lower bound of the optimum, and (primal − dual) / primal.
+n_iter_, history_ : int, list of dicts
+    Passes, and the record of each: iteration, seconds, primal, dual, gap, training_error, planes (dual variables
+    above 0), and certified, which says whether its values are exact or estimates made on the way{history}.
+temperature_ : float
+    T of P(l|x) = softmax(score / T); only with ``probability=True``.
+offsets_ : array of n_nodes
+    Added to the scores of nodes when label sets are predicted; only with ``offsets``.
+"""
+_EXAMPLE = """
+Examples
+--------
+>>> from nhsvm import Hierarchy, {name}
+>>> h = Hierarchy.from_edges([("animal", "dog"), ("animal", "cat"), ("plant", "oak")])
+>>> X = [[1.0, 0.0, 0.0], [0.9, 0.1, 0.0], [0.5, 1.0, 0.0], [0.4, 1.0, 0.1], [0.0, 0.0, 1.0], [0.1, 0.0, 1.0]]
+>>> y = ["dog", "dog", "cat", "cat", "oak", "oak"]
+>>> model = {name}(h, C=10).fit(X, y)
+>>> model.predict([[1.0, 0.1, 0.0], [0.0, 0.1, 0.9]])
+array(['dog', 'oak'], dtype='<U3')
+>>> model.gap_ <= 1e-3
+True
+"""
+
+
+def _paragraph(text: str) -> str:
+    return indent(fill(text, 112, break_long_words=False, break_on_hyphens=False), "    ")

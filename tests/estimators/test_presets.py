@@ -1,0 +1,68 @@
+"""Estimators are presets: every option is declared once, for all of them and for the command line."""
+
+import inspect
+import re
+
+import pytest
+
+import nhsvm
+import nhsvm.errors
+from nhsvm.cli.train import train
+from nhsvm.options import OPTIONS
+
+ESTIMATORS = ["FlatSVM", "HSVM", "NHSVM", "SSVM", "HRSVM"]
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_the_signature_is_that_of_the_declarations(name):
+    kind = getattr(nhsvm, name)
+    parameters = list(inspect.signature(kind).parameters)
+    assert parameters[:2] == ["hierarchy", "C"]
+    assert parameters == ["hierarchy", *(option for option in OPTIONS if option in parameters)]
+    assert sorted(kind().get_params()) == sorted(parameters)
+    for option in set(OPTIONS) - set(parameters):
+        with pytest.raises(TypeError, match=rf"{name}.__init__\(\) got an unexpected keyword argument '{option}'"):
+            kind(**{option: OPTIONS[option].default})
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_every_option_is_documented(name):
+    kind = getattr(nhsvm, name)
+    lines = kind.__doc__.splitlines()
+    for option in inspect.signature(kind).parameters:
+        assert sum(line.startswith(f"{option} : ") for line in lines) == 1
+    assert not re.findall(
+        r"\{(?:auto_loss|auto_loss_meaning|node_weights|history|name)\}", kind.__doc__
+    )  # no placeholder is left
+    assert max(map(len, lines)) <= 120
+
+
+def test_the_command_line_has_every_option_with_a_flag():
+    taken = set(inspect.signature(train).parameters)
+    for name, option in OPTIONS.items():
+        if option.flag is not None:
+            assert (option.flag.name or name) in taken
+
+
+def test_an_option_is_one_declaration(monkeypatch):
+    """One more option in the dictionary of declarations is one more everywhere."""
+    from nhsvm import options
+
+    def check(name, value):
+        if value != "blue":
+            raise nhsvm.errors.OptionError(f"{name} must be blue, not {value!r}")
+
+    colour = options.Option("blue", "str", "Of the model.", check)
+    monkeypatch.setattr(options, "OPTIONS", {**OPTIONS, "colour": colour})
+    monkeypatch.setattr("nhsvm.estimators._options.OPTIONS", options.OPTIONS)
+
+    class Painted(nhsvm.NHSVM):
+        """Painted."""
+
+        _preset = options.Preset("normalized")
+
+    assert Painted(colour="red").get_params()["colour"] == "red"
+    assert "colour : str\n    Of the model." in Painted.__doc__
+    with pytest.raises(nhsvm.errors.OptionError, match="colour must be blue, not 'red'"):
+        Painted(colour="red").fit([[0.0], [1.0]], ["a", "b"])
+    assert Painted(C=10).fit([[0.0], [1.0]], ["a", "b"]).predict([[1.0]]).tolist() == ["b"]
