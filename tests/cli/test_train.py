@@ -159,7 +159,7 @@ def test_a_total_goes_with_the_default_weights(folder):
         (("--rho", "2"), "--rho goes with --weights power"),
         (("--model", "HSVM", "--rho", "2"), "--rho is for NHSVM, not for HSVM"),
         (("--model", "HSVM", "--weights", "power"), "--weights is for NHSVM, not for HSVM"),
-        (("--weights", "flat", "--total", "1,2"), "--total goes with --weights power or maxmin"),
+        (("--weights", "flat", "--total", "1,2"), "--total goes with --weights maxmin or power"),
         (("--total", "1"), "--total must be LOW,HIGH"),
         (("--C", "-1"), "C must be a positive number"),
         (("--transform", "l2"), "--transform is for features that are numbers"),

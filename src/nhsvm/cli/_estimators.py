@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import field, make_dataclass
 from enum import StrEnum
 from functools import partial
@@ -45,9 +46,14 @@ class SolverName(StrEnum):
     alternating = "alternating"
 
 
+def _choice(name: str, choices: Iterable[str]) -> Any:
+    """An enumeration, whose members typer offers."""
+    return StrEnum(name, {choice: choice for choice in choices})
+
+
 _model = partial(option, rich_help_panel="Model")
 _CHOICES = {
-    name: StrEnum(f"{name.title().replace('_', '')}Name", {choice: choice for choice in declared.flag.type})
+    name: _choice(f"{name.title().replace('_', '')}Name", declared.flag.type)
     for name, declared in OPTIONS.items()
     if declared.flag is not None and isinstance(declared.flag.type, tuple)
 }
@@ -69,12 +75,8 @@ _SAID_HERE: dict[str, Any] = {
         bool | None, _model("--include-common", help="Weight also for nodes above every leaf.")
     ],
     "loss": Annotated[
-        LossName | None,
-        _model(
-            metavar="NAME",
-            help=f"What a mistake costs: {', '.join(LOSS_NAMES)}.",
-            default="auto",
-        ),
+        _choice("LossName", LOSS_NAMES) | None,
+        _model(metavar="NAME", help=f"What a mistake costs: {', '.join(LOSS_NAMES)}.", default="auto"),
     ],
     "solver": Annotated[
         SolverName | None, option(rich_help_panel="Solver", help="Method.", default="dual; alternating for SSVM")
