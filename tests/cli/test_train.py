@@ -375,7 +375,8 @@ def test_weights_that_will_not_fit_are_announced_and_refused(folder):
     done = nhsvm("train", "docs.jsonl", "--hierarchy", "tree.tsv", "--memory-limit", "300", "-q")
     assert done.code == 2
     assert "this does not fit: use fewer features, or a higher --memory-limit" in done.err
-    assert "need more than 300 bytes; raise --memory-limit (estimate_memory" in done.err.splitlines()[-1]
+    assert "even if their weights are zero, but 300 bytes may be used; leave out" in done.err.splitlines()[-1]
+    assert "or raise --memory-limit" in done.err.splitlines()[-1]
     assert not (folder / "model.nhsvm").exists()
     assert "--memory-limit must be" in nhsvm("train", "docs.jsonl", "--memory-limit", "lots", "-q").message
     sgd = nhsvm("train", "docs.jsonl", "--hierarchy", "tree.tsv", "--memory-limit", "300", "-q", "--solver", "sgd")

@@ -196,9 +196,9 @@ def test_a_time_budget_is_passed_on(folder, monkeypatch):
 
 def interrupting(monkeypatch, at):
     """Ctrl-C in the fit of this number, counted from 1."""
-    fit, made = NHSVM.fit, []
+    solve, made = NHSVM._solve, []
 
-    def counting(self, X, y, sample_weight=None):
+    def counting(self, problem):
         made.append(self)
         callback = self.callback
 
@@ -208,11 +208,11 @@ def interrupting(monkeypatch, at):
         if len(made) == at:
             self.callback = stop
         try:
-            return fit(self, X, y, sample_weight=sample_weight)
+            return solve(self, problem)
         finally:
             self.callback = callback
 
-    monkeypatch.setattr(NHSVM, "fit", counting)
+    monkeypatch.setattr(NHSVM, "_solve", counting)
 
 
 def test_ctrl_c_keeps_the_best_so_far(folder, monkeypatch):

@@ -70,7 +70,7 @@ class Learned:
         if sets:
             self.losses = np.array([[float(len(some ^ mine)) for some in every] for mine in own])
         else:
-            loss = make_loss(model._auto_loss if model.loss == "auto" else model.loss, h, self.alpha)
+            loss = make_loss(model._preset.auto_loss if model.loss == "auto" else model.loss, h, self.alpha)
             self.losses = loss.to_leaves(np.array(position, np.int32)[self.true])[:, position]
 
     def brackets(self, U):

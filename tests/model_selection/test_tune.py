@@ -212,8 +212,8 @@ def test_refused_combinations_are_left_out_and_listed():
     ],
 )
 def test_bad_grids_are_errors_before_any_work(estimator, grid, message, monkeypatch):
-    monkeypatch.setattr(NHSVM, "fit", None)
-    monkeypatch.setattr(SSVM, "fit", None)
+    monkeypatch.setattr(NHSVM, "make_problem", None)
+    monkeypatch.setattr(SSVM, "make_problem", None)
     with pytest.raises(OptionError) as error:
         tune(estimator, X, y, grid=grid)
     assert message in str(error.value)
@@ -246,7 +246,7 @@ def test_bad_grids_are_errors_before_any_work(estimator, grid, message, monkeypa
     ],
 )
 def test_bad_options_are_errors_before_any_work(options, message, monkeypatch):
-    monkeypatch.setattr(NHSVM, "fit", None)
+    monkeypatch.setattr(NHSVM, "make_problem", None)
     with pytest.raises(OptionError) as error:
         tune(NHSVM(TREE), X, y, **options)
     assert message in str(error.value)
@@ -316,8 +316,8 @@ def test_scores_of_label_sets_in_all_forms(form, name):
 
 def test_probabilities_are_learned_only_for_scores_that_may_need_them(monkeypatch):
     seen = []
-    fit = NHSVM.fit
-    monkeypatch.setattr(NHSVM, "fit", lambda self, *a, **k: (seen.append(self.probability), fit(self, *a, **k))[1])
+    solve = NHSVM._solve
+    monkeypatch.setattr(NHSVM, "_solve", lambda self, problem: (seen.append(self.probability), solve(self, problem))[1])
     found = tune(NHSVM(TREE, probability=True, cv=2), X, y, C=[1])
     assert (seen[0], seen[1]) == (False, True)
     assert hasattr(found.model, "temperature_")

@@ -222,7 +222,7 @@ def test_the_kind_of_weights():
     X = prepare(sp.csr_array(np.eye(4)))
     assert isinstance(make_weights(X, 3, 1.0, None, None), SparseWeights)
     assert isinstance(make_weights(X, 3, 1.0, None, table_bytes(4, 3, float)), SparseWeights)
-    assert isinstance(make_weights(X, 3, 1.0, None, table_bytes(4, 3, float) - 1), HybridWeights)
+    assert isinstance(make_weights(X, 300, 1.0, None, table_bytes(4, 300, float) - 1), HybridWeights)
     with pytest.raises(MemoryLimitError, match="4 features and 3 nodes needs 120 bytes, but 10 bytes may"):
         make_table(X, 3, 1.0, None, 10)
     with pytest.raises(MemoryLimitError, match="give sparse samples"):
