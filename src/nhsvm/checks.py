@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -58,3 +59,8 @@ def a_hierarchy(hierarchy: Hierarchy) -> Hierarchy:
     if not isinstance(hierarchy, Hierarchy):
         raise NHSVMError(f"hierarchy must be a Hierarchy, not a {type(hierarchy).__name__}")
     return hierarchy
+
+
+def is_number(value: Any) -> bool:
+    """A real number, and no truth value."""
+    return isinstance(value, Real) and not isinstance(value, bool)

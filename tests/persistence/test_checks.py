@@ -20,8 +20,8 @@ from sklearn.preprocessing import StandardScaler
 import nhsvm
 from cli.running import nhsvm as run
 from nhsvm.errors import DataError, FileFormatError, OptionError, UntrustedPatternError
-from nhsvm.persistence import checks, load_with_note, read_model, write_model
-from nhsvm.persistence._malformed import Malformed
+from nhsvm.model import checks, load_with_note, read_model, write_model
+from nhsvm.model.checks import Malformed
 from nhsvm.sizes import readable_bytes
 from persistence.samples import LABELS, TEXTS, H, X
 
@@ -407,15 +407,15 @@ BREAK = {
     "check_edges": ("table", bad_edges, "not ordered by child and parent|child before its parent|outside"),
     "check_curves": ("curves", put("fitted/curves/directions", lambda a: a[:-1].copy()), "'curves/directions' is"),
     "check_words": ("text", put("text/0/ends", lambda a: a[::-1].copy()), "vocabulary do not"),
-    "persistence._kinds.check_step": (
+    "model.steps.check_step": (
         "text",
         lambda header, arrays: header["steps"][0][1]["fitted"].pop("_tfidf"),
         "it lacks '_tfidf'",
     ),
 }
 ELSEWHERE = {  # checks of samples and scores, with tests of their own
-    "estimators._data.checked": "tests/estimators/test_data.py",
-    "estimators._chunks.in_chunks": "test_scores_that_are_no_numbers",
+    "storage.samples.check_indices": "tests/estimators/test_data.py",
+    "storage.scoring.score_in_chunks": "test_scores_that_are_no_numbers",
 }
 
 

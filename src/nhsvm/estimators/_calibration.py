@@ -27,8 +27,10 @@ from scipy.special import softmax
 from sklearn.model_selection import check_cv
 
 from nhsvm.errors import DataError, MemoryWarning
+from nhsvm.estimators._options import n_threads
 from nhsvm.estimators._targets import Codes, Targets
 from nhsvm.hierarchy.graph import FloatArray
+from nhsvm.storage.samples import Samples
 
 _SCORES = 2**26  # held-out scores to keep; one number needs no more, however many samples there are
 _BLOCK = 2**20  # scores at work at a time
@@ -126,7 +128,8 @@ def hold_out(make: Callable[[], Any], X: Any, targets: Targets, weight: FloatArr
         held_out = held_out[:rows]
         column = {label: k for k, label in enumerate(model.classes_.tolist())}
         truth = np.array([column[label] for label in targets.classes[targets.codes[held_out]].tolist()], dtype=np.int64)
-        found.append(HeldOut(model._class_scores(X[held_out]), truth, weight[held_out]))
+        scores = model.model_.class_scores(Samples(X[held_out]), n_threads=n_threads(model.n_jobs))
+        found.append(HeldOut(scores, truth, weight[held_out]))
     return found
 
 

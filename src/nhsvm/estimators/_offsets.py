@@ -24,9 +24,9 @@ from nhsvm.estimators._label_sets import LabelSets, decode_sets
 from nhsvm.estimators._measures import MEASURES, Measure
 from nhsvm.estimators._options import n_threads
 from nhsvm.estimators._replay import Replay
-from nhsvm.estimators._sets import Inference, on_leaves
 from nhsvm.hierarchy import Hierarchy
 from nhsvm.hierarchy.graph import BoolArray, FloatArray, IntArray
+from nhsvm.model.sets import Inference, on_leaves
 
 _COMMON = 17  # offsets tried for all leaves at once, and then
 _FINER = 6  # between the neighbours of the best
@@ -58,7 +58,7 @@ def tuned_offsets(
         What is added to scores in any case.
     n_jobs : int or None
     """
-    from nhsvm.solvers._threads import Team
+    from nhsvm.threads import Team
 
     h = sets.hierarchy
     if isinstance(option, str):

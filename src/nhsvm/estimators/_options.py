@@ -10,6 +10,7 @@ import numpy as np
 from joblib import effective_n_jobs
 from sklearn.utils import check_random_state
 
+from nhsvm.checks import is_number
 from nhsvm.errors import OptionError
 from nhsvm.estimators._measures import MEASURES
 from nhsvm.estimators._memory import parsed
@@ -138,11 +139,6 @@ def seed_of(random_state: Any) -> int:
         return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
     except ValueError as error:
         raise OptionError(f"random_state must be None, a seed or a RandomState, not {random_state!r}") from error
-
-
-def is_number(value: Any) -> bool:
-    """A real number, and no truth value."""
-    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def _positive(estimator: Any, name: str) -> None:

@@ -11,8 +11,8 @@ import scipy.sparse as sp
 
 from nhsvm.estimators._flips import Counts, Flips
 from nhsvm.estimators._held_out import HeldOutSets
-from nhsvm.estimators._sets import Collected, Inference
 from nhsvm.hierarchy.graph import FloatArray, IntArray
+from nhsvm.model.sets import Collected, Inference
 
 _NEAR = 8  # samples looked at for a leaf, per sample that has it: more would be wrong for nearly all of them
 _NUMBERS = 2**20  # scores of nodes at work at a time
@@ -82,7 +82,7 @@ class Replay:
             gains[:, rows] = label_gains(self.graph, *self._best(rows, offsets), which).T
 
         self._each(use)
-        needed = np.full(n, not self.inference.oracle.allow_empty) & (np.diff(predicted.indptr) == 1)
+        needed = np.full(n, not self.inference.allow_empty) & (np.diff(predicted.indptr) == 1)
         true, pred = self.held.true.tocsc(), predicted.tocsc()
         found = []
         for gain, leaf in zip(gains, which.tolist(), strict=True):

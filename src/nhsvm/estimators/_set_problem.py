@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
 from nhsvm.columns import Columns
 from nhsvm.errors import OptionError
 from nhsvm.estimators._label_sets import LabelSets
 from nhsvm.hierarchy import Hierarchy
-from nhsvm.hierarchy.graph import FloatArray, Graph, Ragged
+from nhsvm.hierarchy.graph import FloatArray, Ragged
 from nhsvm.losses import Loss
 
 
@@ -67,6 +66,7 @@ def training_oracles(name: str, hierarchy: Hierarchy, allow_empty: bool) -> tupl
     points are label sets on trees.
     """
     from nhsvm.oracles import ORACLES
+    from nhsvm.oracles.lp import WholeProgram
 
     graph = hierarchy.graph
     if name == "auto":
@@ -78,18 +78,3 @@ def training_oracles(name: str, hierarchy: Hierarchy, allow_empty: bool) -> tupl
         whole = WholeProgram(graph, allow_empty)
         return (whole, None) if graph.is_tree else (ORACLES["lp"](graph, allow_empty=allow_empty), whole)
     return ORACLES[name](graph, allow_empty=allow_empty), None
-
-
-class WholeProgram:
-    """The integer program as an oracle whose answers are label sets, in the form of the other oracles' answers."""
-
-    def __init__(self, graph: Graph, allow_empty: bool) -> None:
-        from nhsvm.oracles import LinearProgram
-
-        self.program, self.allow_empty = LinearProgram(graph, allow_empty=allow_empty, integral=True), allow_empty
-
-    def solve(self, rewards: FloatArray, chosen: npt.NDArray[np.uint8], value: FloatArray, bound: FloatArray) -> None:
-        """As :meth:`nhsvm.oracles.TreeMultilabel.solve`."""
-        z = np.empty(chosen.shape)
-        self.program.solve(rewards, z, value, bound)
-        chosen[:] = z

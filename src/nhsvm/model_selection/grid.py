@@ -11,9 +11,9 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
+from nhsvm.checks import is_number
 from nhsvm.errors import OptionError
 from nhsvm.estimators._base import HierarchicalSVM
-from nhsvm.estimators._options import is_number
 from nhsvm.model_selection._refusal import why_refused
 from nhsvm.weights import SCHEMES
 

@@ -1,4 +1,4 @@
-"""The search down a tree that keeps a few nodes a level: a kernel. See :mod:`nhsvm.estimators._beam`."""
+"""The search down a tree that keeps a few nodes a level: a kernel. See :meth:`nhsvm.model.Model.predict`."""
 
 from __future__ import annotations
 

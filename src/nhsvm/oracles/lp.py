@@ -6,6 +6,7 @@ from threading import Lock
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
 
 from nhsvm.errors import DataError, NotSolvedError
@@ -187,3 +188,16 @@ def _model(rows: sp.csr_array, least: FloatArray) -> Any:
         model.setOptionValue(name, option)
     model.passModel(lp)
     return model
+
+
+class WholeProgram:
+    """The integer program as an oracle whose answers are label sets, in the form of the other oracles' answers."""
+
+    def __init__(self, graph: Graph, allow_empty: bool) -> None:
+        self.program, self.allow_empty = LinearProgram(graph, allow_empty=allow_empty, integral=True), allow_empty
+
+    def solve(self, rewards: FloatArray, chosen: npt.NDArray[np.uint8], value: FloatArray, bound: FloatArray) -> None:
+        """As :meth:`nhsvm.oracles.TreeMultilabel.solve`."""
+        z = np.empty(chosen.shape)
+        self.program.solve(rewards, z, value, bound)
+        chosen[:] = z

@@ -14,8 +14,8 @@ from nhsvm.hierarchy.graph import FloatArray
 from nhsvm.objective import Certificate
 from nhsvm.solvers._memory import Weights
 from nhsvm.solvers._problem import Callback, Record
-from nhsvm.solvers._threads import Team
 from nhsvm.solvers._updates import Updates
+from nhsvm.threads import Team
 
 SWEEPS = 5  # over the samples of a batch
 _IDLE = 10  # passes without progress after which single precision is given up

@@ -31,8 +31,8 @@ from nhsvm.solvers._level_layout import layout_kernel, rising_kernel
 from nhsvm.solvers._level_marginals import coefficients_kernel, held_kernel, keep_kernel, loss_kernel
 from nhsvm.solvers._level_step import ALL, level_batch_kernel
 from nhsvm.solvers._steps import Steps, pointers
-from nhsvm.solvers._threads import Team
 from nhsvm.solvers._updates import Updates
+from nhsvm.threads import Team
 
 CHUNK = 16  # samples that a thread lays out at a time
 

@@ -20,8 +20,8 @@ from nhsvm.hierarchy.graph import FloatArray, IntArray, PtrArray, Ragged
 from nhsvm.solvers._carry import carried
 from nhsvm.solvers._marginal_step import marginal_batch_kernel
 from nhsvm.solvers._steps import Steps
-from nhsvm.solvers._threads import Team
 from nhsvm.solvers._updates import Updates
+from nhsvm.threads import Team
 
 
 class Active(NamedTuple):

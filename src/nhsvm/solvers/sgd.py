@@ -38,7 +38,7 @@ from nhsvm.objective import Certificate, dual, penalty, primal
 from nhsvm.solvers._measure import measure
 from nhsvm.solvers._problem import Callback, Problem, Record, Solution
 from nhsvm.solvers._sgd_steps import COUNT, CREDIT, ERROR, MASS, SCALE, T, steps_kernel
-from nhsvm.solvers._threads import Team
+from nhsvm.threads import Team
 
 _LOSSES = 2**22  # losses (samples × leaves) that one call of the kernel may need rows for
 _NO_BALL = 1e300  # a squared radius; compiled code may not be given an infinity
