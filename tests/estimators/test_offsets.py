@@ -1,6 +1,7 @@
 """Offsets of leaves, tuned on held-out folds."""
 
 import warnings
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -283,7 +284,7 @@ def test_offsets_count_in_every_answer():
     X, y = make_sets(noise=2.0)
     model = FlatSVM(TREE, allow_empty=True).fit(X, y)
     before = model.decision_function(X)
-    model.offsets_ = on_leaves(TREE.graph, 100.0)
+    model.model_ = replace(model.model_, offsets=on_leaves(TREE.graph, 100.0))
     assert model.predict(X).tolist() == [set(TREE.leaves)] * 90
     np.testing.assert_allclose(model.decision_function(X), before + 100, rtol=1e-6)
 

@@ -43,7 +43,7 @@ class Questions:
 
     def check(self, loaded: LoadedModel) -> None:
         """An error for what the model cannot answer."""
-        learned = loaded.svm.probability and (hasattr(loaded.svm, "temperature_") or hasattr(loaded.svm, "_curves"))
+        learned = loaded.svm.probability and loaded.svm.model_.has_probabilities
         if (self.probabilities or self.partial is not None) and not learned:
             raise OptionError("the model has no probabilities; train it with --probability")
         if self.partial is not None and loaded.is_multilabel:
