@@ -15,12 +15,10 @@ from sklearn.model_selection import KFold, StratifiedKFold
 from estimators.problems import DAG, FOREST, HIERARCHIES, TREE, make_sets
 from nhsvm import NHSVM, FlatSVM, Hierarchy
 from nhsvm.errors import DataError, OptionError
-from nhsvm.estimators._flips import Counts, Flips, apply, threshold
 from nhsvm.estimators._held_out import HeldOutSets, rarest, set_folds
 from nhsvm.estimators._label_sets import encode_sets
 from nhsvm.estimators._measures import MEASURES
-from nhsvm.estimators._offsets import tuned_offsets
-from nhsvm.estimators._replay import Replay
+from nhsvm.estimators._offsets import Counts, Flips, Replay, apply, threshold, tuned_offsets
 from nhsvm.metrics import example_jaccard, scorers
 from nhsvm.model.sets import SetInference, on_leaves
 from nhsvm.threads import Team
