@@ -18,6 +18,7 @@ from nhsvm.hierarchy import Hierarchy
 from nhsvm.hierarchy.graph import FloatArray, IntArray, PtrArray
 from nhsvm.model.calibration import Curves, node_margins
 from nhsvm.model.sets import Gains, Inference, SetForm, best_sets, decoded, inference_of, on_leaves, set_gains
+from nhsvm.sizes import readable_bytes
 from nhsvm.storage import StoredRows, Table, Weights, pack, score_in_chunks
 from nhsvm.storage.samples import Samples
 from nhsvm.storage.scoring import as_sparse, scoring_precision
@@ -47,7 +48,7 @@ class Training(NamedTuple):
     """One record a pass."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Model:
     """A fitted model: immutable, and all that answers need.
 
@@ -105,6 +106,13 @@ class Model:
             raise LabelError(f"{len(classes)} classes, but {hierarchy.n_leaves} leaves of the hierarchy")
         columns = by_class(make_columns(hierarchy.graph, node_weights), class_leaves)
         return cls(hierarchy, classes, class_leaves, node_weights, columns, **learned)
+
+    def __repr__(self) -> str:
+        labels = "one label a sample" if self.sets is None else "label sets"
+        return (
+            f"Model of {len(self.classes):,} classes, {self.n_nodes:,} nodes and {self.n_features:,} features, "
+            f"{labels}; weights {readable_bytes(self.weights.nbytes)}, {self.weights.precision}"
+        )
 
     # -- what was learned ----------------------------------------------------------------------------------------------
 

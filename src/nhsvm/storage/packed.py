@@ -124,7 +124,7 @@ class Packed:
         return {"scale": self.scale} | self.codes.arrays()
 
 
-def pack(weights: Weights, precision: str) -> Packed:
+def pack(weights: Weights, precision: str) -> Weights:
     """Weights in less room; those that are packed already are widened first, unless they are what is asked for.
 
     Parameters
@@ -139,9 +139,9 @@ def pack(weights: Weights, precision: str) -> Packed:
     """
     if precision not in PRECISIONS:
         raise OptionError(f"precision must be one of {PRECISIONS}, or None for that of the model, not {precision!r}")
-    if isinstance(weights, Packed) and weights.precision == precision:
+    if weights.precision == precision:
         return weights
-    full: Any = weights.widened() if isinstance(weights, Packed) else weights
+    full = weights.widened()
     scale = _scales(full.largest(), precision)
 
     def code(part: Floats, factors: Floats) -> Floats:

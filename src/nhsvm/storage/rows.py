@@ -164,6 +164,10 @@ class StoredRows:
         made.sort_indices()
         return made
 
+    def widened(self) -> StoredRows:
+        """These."""
+        return self
+
     def column(self, column: int) -> AnyFloats:
         """The weights of one column for every feature but the constant one."""
         out = np.zeros(self.shape[0] - 1, dtype=self.dtype)

@@ -77,6 +77,10 @@ class Table:
         """U without the constant feature as (n_columns, n_features), a view."""
         return self.values[:-1].T if self.by_feature else self.values[:, :-1]
 
+    def widened(self) -> Table:
+        """The table itself."""
+        return self
+
     def column(self, column: int) -> Floats:
         """The weights of one column for every feature but the constant one."""
         return self.values[:-1, column] if self.by_feature else self.values[column, :-1]

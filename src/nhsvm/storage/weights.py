@@ -73,6 +73,9 @@ class Weights(Protocol):
     def count_nonzero(self) -> int:
         """Weights that are not zero, the constant feature's included."""
 
+    def widened(self) -> Table | StoredRows:
+        """The same in single precision or more."""
+
     def to_array(self) -> Floats | sp.csc_array:
         """U without the constant feature as (n_columns, n_features); sparse where a table would be too large."""
 
