@@ -83,9 +83,9 @@ def test_files_answers_and_pictures(no_tables, tmp_path):
     ("name", "value", "why"),
     [
         ("size", np.int32(10**6), "beyond their end"),
-        ("size", np.int32(-5), "beyond their end"),
+        ("size", np.int32(-5), "of a length below -1"),
         ("start", np.int64(-1), "beyond their end"),
-        ("index", np.uint16(9_999), "do not exist"),
+        ("index", np.uint16(9_999), r"outside of 0 \.\. 14"),
     ],
 )
 def test_files_that_lie(no_tables, tmp_path, name, value, why):
