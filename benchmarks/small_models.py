@@ -28,11 +28,8 @@ import scipy.sparse as sp
 
 import nhsvm
 from data import DataAbsentError, Problem, load
-from nhsvm.columns import make_columns
-from nhsvm.estimators._beam import beam_leaves
-from nhsvm.estimators._chunks import Learned, in_chunks
-from nhsvm.oracles.leaves import best_leaves
-from nhsvm.packed import PRECISIONS
+from nhsvm.model import Model, Training
+from nhsvm.storage import PRECISIONS, Table
 from quick import parsed
 
 SETS = {"newsgroups20": 3.16, "clinc150": 3.16, "docstrings": 10.0, "lshtc_dryrun": 10.0}  # and C
@@ -102,14 +99,15 @@ def rows(problem: Problem, model: Any, folder: Path) -> Iterator[Row]:
 
 def scales(problem: Problem, model: Any) -> str:
     """int8 with a scale for every feature, beside one for every node: errors of weights, and accuracy."""
-    table = model._values if model._by_feature else model._values.T
+    fitted = model.model_
+    table = fitted.weights.dense_table().T
     found = []
     for name, axis in (("feature", 1), ("node", 0)):
         scale = np.abs(table).max(axis=axis, keepdims=True) / 127
         wide = (np.rint(np.divide(table, scale, where=scale > 0, out=np.zeros_like(table))) * scale).astype(np.float32)
         error = float(np.linalg.norm(wide - table) / np.linalg.norm(table))
-        scores = problem.X_test @ wide[:-1] + model._bias * wide[-1]
-        leaves = np.stack([scores[:, path].sum(axis=1) for path in split(model._columns.paths)], axis=1)
+        scores = problem.X_test @ wide[:-1] + fitted.bias * wide[-1]
+        leaves = np.stack([scores[:, path].sum(axis=1) for path in split(fitted.columns.paths)], axis=1)
         accuracy = np.mean(model.classes_[leaves.argmax(axis=1)] == problem.y_test)
         found.append(f"one scale a {name}: error {error:.4f} of ‖U‖, accuracy {accuracy:.4f}")
     return "; ".join(found)
@@ -124,14 +122,14 @@ def speeds(depth: int) -> str:
     """Documents a second on a tree with ten children a node: weights and documents are random, 100 words each."""
     rng = np.random.default_rng(0)
     n_nodes = sum(10**k for k in range(1, depth + 1))
-    graph = nhsvm.Hierarchy.from_parents({v: v // 10 - 1 if v >= 10 else None for v in range(n_nodes)}).graph
-    columns = make_columns(graph, np.ones(graph.n_nodes))
-    learned = Learned(rng.normal(size=(1001, n_nodes)).astype(np.float32), True, 1.0)
+    h = nhsvm.Hierarchy.from_parents({v: v // 10 - 1 if v >= 10 else None for v in range(n_nodes)})
+    weights = Table(rng.normal(size=(1001, n_nodes)).astype(np.float32), by_feature=True)
+    order, alpha = np.arange(h.n_leaves, dtype=np.int32), np.ones(n_nodes)
+    training = Training(np.nan, np.nan, np.inf, 1, [])
+    model = Model.make(h, np.array(h.leaves), order, alpha, weights=weights, bias=1.0, training=training)
     X = sp.random_array((200, 1000), density=0.1, format="csr", dtype=np.float32, rng=rng)
-    best = np.empty(200, np.int32)
-    exact = partial(in_chunks, X, learned, lambda part, scores: best_leaves(columns, scores, best[part]), 1)
-    ways: dict[str, Callable[[], Any]] = {"exact": exact}
-    ways |= {f"beam {width}": partial(beam_leaves, X, learned, columns, width, 1) for width in BEAMS}
+    ways: dict[str, Callable[[], Any]] = {"exact": partial(model.predict, X)}
+    ways |= {f"beam {width}": partial(model.predict, X, beam=width) for width in BEAMS}
     seconds = {name: min(timed(work, 4)[1:]) for name, work in ways.items()}  # the first may compile
     return f"{n_nodes:,} nodes: " + ", ".join(f"{name} {200 / took:,.0f}" for name, took in seconds.items())
 

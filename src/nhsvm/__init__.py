@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from nhsvm.estimators._prune import prune
     from nhsvm.explanation import explain
     from nhsvm.hierarchy import Hierarchy
-    from nhsvm.persistence import load, save
+    from nhsvm.model import Model, load, load_model, save
     from nhsvm.weights import node_weights
 
 __version__ = "0.1.0.dev0"
@@ -20,10 +20,12 @@ __all__ = [
     "SSVM",
     "FlatSVM",
     "Hierarchy",
+    "Model",
     "__version__",
     "estimate_memory",
     "explain",
     "load",
+    "load_model",
     "node_weights",
     "prune",
     "save",
@@ -34,14 +36,16 @@ _HOME = {
     "HRSVM": "nhsvm.estimators",
     "HSVM": "nhsvm.estimators",
     "Hierarchy": "nhsvm.hierarchy",
+    "Model": "nhsvm.model",
     "NHSVM": "nhsvm.estimators",
     "SSVM": "nhsvm.estimators",
     "estimate_memory": "nhsvm.estimators._estimate",
     "explain": "nhsvm.explanation",
-    "load": "nhsvm.persistence",
+    "load": "nhsvm.model",
+    "load_model": "nhsvm.model",
     "node_weights": "nhsvm.weights",
     "prune": "nhsvm.estimators._prune",
-    "save": "nhsvm.persistence",
+    "save": "nhsvm.model",
 }  # public name -> module, imported on first use
 
 

@@ -14,6 +14,7 @@ from textwrap import fill, indent
 from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
 from nhsvm.errors import OptionError
+from nhsvm.sizes import is_number
 
 if TYPE_CHECKING:  # the command line shows its help without scipy and scikit-learn
     from nhsvm.losses import Loss
@@ -27,11 +28,6 @@ Check = Callable[[str, Any], None]
 
 
 # -- checks of one value: (name of the option, value) ------------------------------------------------------------------
-
-
-def is_number(value: Any) -> bool:
-    """A real number, and no truth value."""
-    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def _is_whole(value: Any) -> bool:

@@ -1,6 +1,8 @@
-"""Numbers of bytes, as people say them."""
+"""Numbers: what counts as one, and bytes as people say them."""
 
 from __future__ import annotations
+
+from numbers import Real
 
 
 def readable_bytes(count: float) -> str:
@@ -34,3 +36,8 @@ def two_sizes(one: int, other: int) -> tuple[str, str]:
     """
     found = readable_bytes(one), readable_bytes(other)
     return found if found[0] != found[1] else (f"{one:,} bytes", f"{other:,} bytes")
+
+
+def is_number(value: object) -> bool:
+    """A real number, and no truth value."""
+    return isinstance(value, Real) and not isinstance(value, bool)

@@ -149,7 +149,7 @@ def test_no_permission_to_read_a_model(models, folder, monkeypatch):
     def denied(*args, **kwargs):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("nhsvm.persistence.models.read_parts", denied)
+    monkeypatch.setattr("nhsvm.model.saving.read_parts", denied)
     assert (
         nhsvm("predict", models / "text", "docs.jsonl").message
         == f"{models / 'text'}: cannot be read: Permission denied"

@@ -10,7 +10,7 @@ import pytest
 from cli.data import DOCS, NUMBER, TERMS, write_all
 from cli.running import nhsvm
 from nhsvm.datasets import open_blocks
-from nhsvm.persistence import load
+from nhsvm.model import load
 
 
 @pytest.fixture(scope="module")

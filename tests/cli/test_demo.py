@@ -2,6 +2,7 @@
 
 import importlib.util
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -143,7 +144,7 @@ def test_an_answer_that_is_not_sure():
     comparison = Comparison()
     list(comparison.run())
     svm = comparison.model[-1]
-    svm.temperature_ = 50.0  # all labels are about equally likely
+    svm.model_ = replace(svm.model_, temperature=50.0)  # all labels are about equally likely
     assert "It is not sure: at least 50% probable is only lib" in comparison.classify("mean matrix")
-    svm.temperature_ = 0.01
+    svm.model_ = replace(svm.model_, temperature=0.01)
     assert "not sure" not in comparison.classify("mean of random numbers")

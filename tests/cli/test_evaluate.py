@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from nhsvm import NHSVM, Hierarchy
 from nhsvm.cli import app, main
 from nhsvm.cli import evaluate as module
-from nhsvm.persistence import save
+from nhsvm.model import save
 
 TREE = Hierarchy.from_edges([("animal", "dog"), ("animal", "cat"), ("plant", "oak"), ("plant", "rose")])
 ROWS = [

@@ -112,8 +112,8 @@ def test_a_model_as_json(text_model):
     assert found["convergence"]["passes"] == svm.n_iter_
     memory = found["memory"]
     assert memory["file"] == file.stat().st_size
-    assert memory["weights"] == svm._values.nbytes
-    assert memory["zeros"] == pytest.approx((svm._values == 0).mean())
+    assert memory["weights"] == svm.model_.weights.nbytes
+    assert memory["zeros"] == pytest.approx((svm.model_.weights.values == 0).mean())
     assert memory["in_use"] == memory["weights"] + memory["hierarchy"] + memory["words"]
     dog = found["nodes"][0]
     number = svm.hierarchy_.number("dog")

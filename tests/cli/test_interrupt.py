@@ -15,7 +15,7 @@ from cli.data import write_all
 from cli.running import nhsvm
 from nhsvm.cli._interrupt import interrupts_heard
 from nhsvm.cli._progress import FitProgress
-from nhsvm.persistence import load
+from nhsvm.model import load
 
 DEFAULTS = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
 if hasattr(signal, "SIGHUP"):

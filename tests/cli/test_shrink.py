@@ -7,8 +7,7 @@ import pytest
 from cli.data import DOCS, write_all
 from cli.running import nhsvm
 from nhsvm import load
-from nhsvm.packed import Packed
-from nhsvm.rows import StoredRows
+from nhsvm.storage import Packed, StoredRows
 
 LABELS = [label for _, label in DOCS]
 
@@ -36,7 +35,7 @@ def folder(models, tmp_path, monkeypatch):
 
 
 def test_training_with_less_precision(models, folder):
-    assert load(models / "small")[-1]._values.precision == "int8"
+    assert load(models / "small")[-1].model_.weights.precision == "int8"
     assert nhsvm("predict", models / "small", "docs.jsonl").lines == ["label", *LABELS]
     assert "int8" in nhsvm("inspect", models / "small").out
     assert nhsvm("train", "docs.jsonl", "--precision", "int4", "-o", "x").code == 2
@@ -50,7 +49,7 @@ def test_shrinking(models, folder):
     first, second = done.lines
     assert first.startswith("m: ")
     assert second.startswith("of 12 held-out samples ")
-    values = load(folder / "m")[-1]._values
+    values = load(folder / "m")[-1].model_.weights
     assert isinstance(values, Packed)
     assert isinstance(values.codes, StoredRows)
     assert nhsvm("predict", "m", "docs.jsonl").code == 0  # it knows how its data are read

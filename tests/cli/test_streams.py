@@ -19,7 +19,7 @@ from cli.running import nhsvm, replaced
 from nhsvm.cli import main
 from nhsvm.cli._streams import standard_streams
 from nhsvm.errors import CacheWarning
-from nhsvm.persistence import save
+from nhsvm.model import save
 
 NHSVM = f"{sys.executable} -m nhsvm"
 posix = pytest.mark.skipif(os.name != "posix", reason="shells of POSIX")

@@ -17,7 +17,7 @@ from cli.running import nhsvm
 from nhsvm.cli import COMMANDS
 from nhsvm.cli._progress import FitProgress
 from nhsvm.datasets import read_csv
-from nhsvm.persistence import load_with_note, read_model
+from nhsvm.model import load_with_note, read_model
 from nhsvm.weights import Maxmin, Power
 
 LABELS = [label for _, label in DOCS]

@@ -64,5 +64,5 @@ def closure_norm(model):
 def score_bound(models, X):
     """How far the scores of models of one problem can be apart: P(W) − P* ≥ ½‖W − W*‖²."""
     away = sum(np.sqrt(2 * max(m.objective_ - m.dual_objective_, 0)) for m in models)
-    longest = np.sqrt((X**2).sum(axis=1).max() + models[0]._bias ** 2)
+    longest = np.sqrt((X**2).sum(axis=1).max() + models[0].model_.bias ** 2)
     return away * longest * max(closure_norm(m) for m in models)

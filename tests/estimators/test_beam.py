@@ -25,7 +25,7 @@ def trained(cls, seed, *, sparse=True, **options):
 def test_it_is_what_its_twin_finds(cls, width, sparse):
     for seed in range(4):
         model, X = trained(cls, seed, sparse=sparse)
-        columns = model._columns
+        columns = model.model_.columns
         scores = model.node_scores(X)[:, columns.nodes]
         expected = [beam_leaf(columns.parent, columns.leaf_column, row, width) for row in scores]
         found = model.predict(X, beam=width)
@@ -48,8 +48,9 @@ def test_packed_and_pruned_weights(precision, rows, tmp_path):
     model, X = trained(HSVM, 2)
     if rows:
         model = prune(model, share=0.3).model
-        assert (model._values.size > 0).any()
-        assert (model._values.size < 0).any()
+        size = model.model_.weights.size
+        assert (size > 0).any()
+        assert (size < 0).any()
     model.save(tmp_path / "m", precision=precision)
     back = load(tmp_path / "m")
     assert (back.predict(X, beam=1000) == back.predict(X)).mean() >= 0.99

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 
 from nhsvm.estimators import _curve_fit
-from nhsvm.estimators._along import along_directions
 from nhsvm.estimators._curve_fit import _PRIOR, fit_curves
-from nhsvm.estimators._curves import Curves, node_margins
+from nhsvm.model.calibration import Curves, node_margins
+from nhsvm.model.sets import along_directions
 from strategies import dags
 
 

@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from estimators.problems import TREE, make
 from nhsvm import NHSVM
 from nhsvm.errors import DataError
-from nhsvm.estimators._data import magnitude, within
+from nhsvm.storage.samples import magnitude, within
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -1,6 +1,7 @@
 """Explanations add up to the scores they explain."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -76,7 +77,7 @@ def test_label_sets(kind, name, sparse):
     h = HIERARCHIES[name]
     X, y = make_sets(h, sparse=sparse)
     model = kind(h, tol=1e-2, leaf_offset=-0.5).fit(X, y)
-    model.offsets_ = np.linspace(-0.3, 0.3, model.hierarchy_.n_nodes)
+    model.model_ = replace(model.model_, offsets=np.linspace(-0.3, 0.3, model.hierarchy_.n_nodes))
     predicted, gains = model.predict(X[:6]), model.decision_function(X[:6])
     found = model.explain(X[:6], list(model.classes_))
     np.testing.assert_allclose([e.score for e in found], gains.ravel(), **SINGLE)

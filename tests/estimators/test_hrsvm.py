@@ -24,7 +24,7 @@ all_hierarchies = pytest.mark.parametrize("h", HIERARCHIES.values(), ids=HIERARC
 def w(model):
     """w_l of every class, with the intercept: sums of U over the nodes at and above it."""
     U = np.hstack([model.coef_, model.intercept_[:, None]]).astype(np.float64)
-    return (model.hierarchy_.graph.leaf_matrix() @ U)[model._class_leaves]
+    return (model.hierarchy_.graph.leaf_matrix() @ U)[model.model_.class_leaves]
 
 
 def signs(model, y):
@@ -74,7 +74,7 @@ def test_recursive_regularisation(h, problem):
     for n in range(graph.n_nodes):
         up = graph.parents.row(n)
         penalty += 0.5 * ((vectors[n] - (vectors[up[0]] if len(up) else 0)) ** 2).sum()
-    leaves = vectors[graph.leaves][model._class_leaves]
+    leaves = vectors[graph.leaves][model.model_.class_leaves]
     scores = X @ leaves[:, :-1].T + leaves[:, -1]
     assert model.objective_ == pytest.approx(
         penalty + 0.3 * np.maximum(0, 1 - signs(model, y) * scores).sum(), rel=1e-6
@@ -186,7 +186,7 @@ def test_probabilities(problem):
     model = HRSVM(TREE, probability=True, cv=3).fit(X, y)
     classes, nodes = model.predict_proba(X), model.node_proba(X)
     assert ((classes >= 0) & (classes <= 1)).all()
-    np.testing.assert_allclose(classes, nodes[:, model.hierarchy_.graph.leaves[model._class_leaves]])
+    np.testing.assert_allclose(classes, nodes[:, model.hierarchy_.graph.leaves[model.model_.class_leaves]])
     right = signs(model, y) > 0
     assert classes[right].mean() > 0.5 > classes[~right].mean()
 
@@ -196,7 +196,7 @@ def test_offsets():
     X, y = make_sets(n_samples=200, noise=1.5)
     plain, tuned = HRSVM(TREE, cv=3).fit(X, y), HRSVM(TREE, cv=3, offsets="f1_micro").fit(X, y)
     assert (tuned.offsets_[~tuned.hierarchy_.graph.is_leaf] == 0).all()
-    own = tuned.offsets_[tuned.hierarchy_.graph.leaves[tuned._class_leaves]]
+    own = tuned.offsets_[tuned.hierarchy_.graph.leaves[tuned.model_.class_leaves]]
     np.testing.assert_allclose(tuned.decision_function(X) - plain.decision_function(X), np.tile(own, (200, 1)))
 
 

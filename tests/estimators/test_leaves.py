@@ -6,7 +6,8 @@ import scipy.sparse as sp
 
 from estimators.problems import HIERARCHIES, make
 from nhsvm import NHSVM, FlatSVM
-from nhsvm.estimators import _leaves
+from nhsvm.model import Model
+from nhsvm.storage import scoring
 
 
 @pytest.fixture(params=[False, True], ids=["dense model", "sparse model"])
@@ -21,12 +22,11 @@ def test_weights_along_paths_or_scores_along_paths(fitted, method, monkeypatch):
     model, X = fitted
     asked = []
 
-    def no(*given):
-        asked.append(pays(*given))
-        return False
+    def no(self, X):
+        asked.append(along_paths(self, X) is not None)
 
-    found, pays = getattr(model, method)(X), _leaves._pays
-    monkeypatch.setattr(_leaves, "_pays", no)
+    found, along_paths = getattr(model, method)(X), Model.along_paths
+    monkeypatch.setattr(Model, "along_paths", no)
     expected = getattr(model, method)(X)
     assert asked == [True]
     if method == "predict":
@@ -36,9 +36,10 @@ def test_weights_along_paths_or_scores_along_paths(fitted, method, monkeypatch):
         np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
 
 
-def test_few_samples_do_not_pay(fitted, monkeypatch):
+def test_few_samples_do_not_pay(fitted):
     model, X = fitted
-    monkeypatch.setattr(_leaves, "_along_paths", None)
+    assert model.model_.along_paths(X) is not None
+    assert model.model_.along_paths(X[:1]) is None
     np.testing.assert_array_equal(model.predict(X[:1]), model.predict(sp.csr_array(X[:1])))
 
 
@@ -57,11 +58,9 @@ def test_double_precision_where_single_does_not_reach(size):
 
 
 def test_wide_samples_are_taken_in_steps(monkeypatch):
-    from nhsvm.estimators import _chunks
-
     X, y = make(HIERARCHIES["tree"], noise=2.0)
     model = FlatSVM().fit(X, y)
     expected = model.decision_function(X)
     for name in ("_NEAR", "_FEW_ROWS", "_ROWS"):
-        monkeypatch.setattr(_chunks, name, 1)
+        monkeypatch.setattr(scoring, name, 1)
     np.testing.assert_allclose(model.decision_function(X.astype(np.float64)), expected, rtol=1e-5, atol=1e-5)

@@ -91,7 +91,8 @@ def test_files_answers_and_pictures(no_tables, tmp_path):
 def test_files_that_lie(no_tables, tmp_path, name, value, why):
     """Numbers that would lead a kernel out of its arrays are found on loading, whatever checksums say."""
     model = NHSVM(H).fit(X, y)
-    getattr(model._values, name)[np.flatnonzero(model._values.size > 0)[0] if name != "index" else 0] = value
+    rows = model.model_.weights
+    getattr(rows, name)[np.flatnonzero(rows.size > 0)[0] if name != "index" else 0] = value
     model.save(tmp_path / "m.nhsvm")
     with pytest.raises(NHSVMError, match=why):
         load(tmp_path / "m.nhsvm")
@@ -178,7 +179,7 @@ def test_no_sizes(given):
 def test_estimate(monkeypatch):
     found = estimate_memory(X, y, H)
     assert found.samples == X.data.nbytes + X.indices.nbytes + 8 * len(X.indptr)
-    assert found.weights == found.table == NHSVM(H).fit(X, y)._values.nbytes
+    assert found.weights == found.table == NHSVM(H).fit(X, y).model_.weights.nbytes
     assert found.total == found.weights + found.dual
     assert "a table" in str(found)
     monkeypatch.setattr(solver_memory, "TABLE", 0)
@@ -207,7 +208,7 @@ def test_rows_take_about_what_was_estimated(no_tables):
     labels = [f"leaf{k:03d}" for k in rng.integers(300, size=2_000)]
     model = NHSVM(h, tol=0.1)
     found = estimate_memory(samples, labels, h, model=model)
-    assert found.weights / 3 <= model.fit(samples, labels)._values.nbytes <= 1.5 * found.weights
+    assert found.weights / 3 <= model.fit(samples, labels).model_.weights.nbytes <= 1.5 * found.weights
 
 
 @pytest.mark.parametrize("container", _memory._CONTAINERS)

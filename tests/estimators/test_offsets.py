@@ -1,6 +1,7 @@
 """Offsets of leaves, tuned on held-out folds."""
 
 import warnings
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -14,15 +15,13 @@ from sklearn.model_selection import KFold, StratifiedKFold
 from estimators.problems import DAG, FOREST, HIERARCHIES, TREE, make_sets
 from nhsvm import NHSVM, FlatSVM, Hierarchy
 from nhsvm.errors import DataError, OptionError
-from nhsvm.estimators._flips import Counts, Flips, apply, threshold
 from nhsvm.estimators._held_out import HeldOutSets, rarest, set_folds
 from nhsvm.estimators._label_sets import encode_sets
 from nhsvm.estimators._measures import MEASURES
-from nhsvm.estimators._offsets import tuned_offsets
-from nhsvm.estimators._replay import Replay
-from nhsvm.estimators._sets import Inference, on_leaves
+from nhsvm.estimators._offsets import Counts, Flips, Replay, apply, threshold, tuned_offsets
 from nhsvm.metrics import example_jaccard, scorers
-from nhsvm.solvers._threads import Team
+from nhsvm.model.sets import SetInference, on_leaves
+from nhsvm.threads import Team
 from strategies import hierarchies
 
 
@@ -41,7 +40,7 @@ def held_out(h, n=400, seed=0, shift=None):
 
 
 def tuned(option, h, held, sets, n_jobs=None, base=0.0):
-    inference = Inference(h, np.arange(h.n_nodes, dtype=np.int32), False, exact=False)
+    inference = SetInference(h.graph, np.arange(h.n_nodes, dtype=np.int32), False, exact=False)
     offsets = tuned_offsets(option, sets, inference, held, on_leaves(h.graph, base), n_jobs)
     with Team(1) as team:
         replay = Replay(inference, held, on_leaves(h.graph, base), team)
@@ -78,7 +77,7 @@ def test_flips_say_how_counts_change(h, seed, name):
     """Add or take out one leaf, and count again."""
     held, _ = held_out(h, n=12, seed=seed)
     counted = MEASURES[name].counted(h).astype(float)
-    inference = Inference(h, np.arange(h.n_nodes, dtype=np.int32), False)
+    inference = SetInference(h.graph, np.arange(h.n_nodes, dtype=np.int32), False)
     with Team(1) as team:
         replay = Replay(inference, held, np.zeros(h.n_nodes), team)
         offsets = np.zeros(h.n_nodes)
@@ -171,7 +170,7 @@ def test_offsets_of_single_leaves_are_found(name):
     assert leaves[0] - leaves[2] > 0.4
     fresh, _ = held_out(TREE, n=2000, shift=shift, seed=1)
     with Team(1) as team:
-        replay = Replay(Inference(TREE, np.arange(7, dtype=np.int32), False), fresh, np.zeros(7), team)
+        replay = Replay(SetInference(TREE.graph, np.arange(7, dtype=np.int32), False), fresh, np.zeros(7), team)
         better, worse = (value(TREE, fresh.true, replay.predicted(o), fresh.weight) for o in (offsets, np.zeros(7)))
     assert better > worse + 0.02
 
@@ -283,7 +282,7 @@ def test_offsets_count_in_every_answer():
     X, y = make_sets(noise=2.0)
     model = FlatSVM(TREE, allow_empty=True).fit(X, y)
     before = model.decision_function(X)
-    model.offsets_ = on_leaves(TREE.graph, 100.0)
+    model.model_ = replace(model.model_, offsets=on_leaves(TREE.graph, 100.0))
     assert model.predict(X).tolist() == [set(TREE.leaves)] * 90
     np.testing.assert_allclose(model.decision_function(X), before + 100, rtol=1e-6)
 

@@ -1,5 +1,7 @@
 """``oracle="lp"``: the paper's way, the relaxation in training and the integer program at prediction if need be."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -39,7 +41,8 @@ def test_predictions_are_label_sets_and_the_best_ones(monkeypatch):
     """With few features scores are such that the linear program is fractional for some samples."""
     X, y = make_sets(OVERLAPPING, n_samples=200, noise=2.0)
     model = HSVM(OVERLAPPING, C=0.5, loss="hamming", oracle="lp").fit(X[:50], y[:50])
-    model.offsets_ = np.where(OVERLAPPING.graph.is_leaf, -3.0, 2.0)  # so it pays to cover topics by half of every leaf
+    offsets = np.where(OVERLAPPING.graph.is_leaf, -3.0, 2.0)  # so it pays to cover topics by half of every leaf
+    model.model_ = replace(model.model_, offsets=offsets)
     runs = counted(monkeypatch)
     found = model.predict(X)
     assert runs.count("linear") == 200

@@ -10,7 +10,7 @@ from estimators.problems import DAG, FOREST, HIERARCHIES, TREE, indicator, make,
 from nhsvm import HSVM, NHSVM, FlatSVM, load
 from nhsvm.errors import FileFormatError, OptionError
 from nhsvm.losses import Hamming
-from nhsvm.persistence import read_model, write_model
+from nhsvm.model import read_model, write_model
 from nhsvm.weights import Power
 
 ATTRIBUTES = ["objective_", "dual_objective_", "gap_", "n_iter_", "history_", "n_features_in_", "hierarchy_"]
@@ -49,8 +49,8 @@ def test_round_trip(cls, name, sparse, tol, path):
     h = HIERARCHIES[name]
     X, y = make(h, sparse=sparse, labels=[*h.leaves, h.nodes[1]])
     back = round_trip(cls(h, tol=tol).fit(X, y), X, path)
-    assert not back._values.flags.writeable  # mapped
-    assert back._values.dtype == (np.float32 if tol == 1e-3 else np.float64)
+    assert not back.model_.weights.values.flags.writeable  # mapped
+    assert back.model_.weights.dtype == (np.float32 if tol == 1e-3 else np.float64)
     assert back.fit(X, y).gap_ <= tol
 
 

@@ -1,11 +1,14 @@
 """Probabilities of models of label sets."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
 
 from nhsvm import NHSVM, FlatSVM, Hierarchy, load
 from nhsvm.errors import FileFormatError, OptionError
+from nhsvm.model import read_model, write_model
 
 DAG = Hierarchy.from_edges([("a", "a1"), ("a", "a2"), ("b", "b1"), ("b", "b2"), ("a", "c"), ("b", "c")])
 TREE = Hierarchy.from_edges([("a", "a1"), ("a", "a2"), ("b", "b1"), ("b", "b2"), ("b", "c")])
@@ -69,22 +72,23 @@ def test_files_keep_them(tmp_path):
 def test_curves_that_do_not_fit_are_refused(tmp_path, field):
     X, y, _ = data(60)
     model = NHSVM(DAG, probability=True, cv=3, tol=1e-2).fit(X, y)
-    model._curves = model._curves._replace(**{field: getattr(model._curves, field)[:-1]})
+    curves = model.model_.curves
+    model.model_ = replace(model.model_, curves=curves._replace(**{field: getattr(curves, field)[:-1]}))
     model.save(tmp_path / "broken")
     with pytest.raises(FileFormatError, match="curves"):
         load(tmp_path / "broken")
 
 
-def test_files_from_before_there_were_directions(monkeypatch, tmp_path):
+def test_files_from_before_there_were_directions(tmp_path):
     X, y, _ = data(60)
     model = NHSVM(DAG, probability=True, cv=3, tol=1e-2).fit(X, y)
-    state, arrays = model._fitted_state()
-    old = {name: array for name, array in arrays.items() if not name.startswith("curves/")}
-    old["curves"] = np.stack(model._curves[:2])
-    monkeypatch.setattr(NHSVM, "_fitted_state", lambda self: (state, old))
+    curves = model.model_.curves
     model.save(tmp_path / "model")
-    curves = model._curves
-    model._curves = curves._replace(directions=curves.directions[:, :0], shares=curves.shares[:0])
+    header, arrays = read_model(tmp_path / "model")
+    old = {name: array for name, array in arrays.items() if not name.startswith("fitted/curves/")}
+    write_model(tmp_path / "model", header, old | {"fitted/curves": np.stack(curves[:2])})
+    plain = curves._replace(directions=curves.directions[:, :0], shares=curves.shares[:0])
+    model.model_ = replace(model.model_, curves=plain)
     np.testing.assert_array_equal(load(tmp_path / "model").node_proba(X), model.node_proba(X))
 
 

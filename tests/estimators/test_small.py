@@ -1,5 +1,7 @@
 """Small models: weights in float16 and int8, and pruned ones."""
 
+from copy import copy
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -11,10 +13,9 @@ import nhsvm
 from estimators.problems import DAG, HIERARCHIES, TREE, make, make_sets
 from nhsvm import HSVM, NHSVM, SSVM, load, prune
 from nhsvm.errors import DataError, FileFormatError, OptionError
-from nhsvm.packed import Packed, pack
-from nhsvm.persistence import read_model, write_model
-from nhsvm.persistence.checks import check_rows
-from nhsvm.rows import StoredRows
+from nhsvm.model import read_model, write_model
+from nhsvm.model.checks import check_rows
+from nhsvm.storage import StoredRows, Table, pack
 
 # of the largest weight of a feature: half a unit in the last place
 ERROR = {"float16": 2.0**-11, "int8": 0.5 / 127}
@@ -32,16 +33,18 @@ def of_rows(n_features=30, n_columns=11, seed=0):
 
 
 def as_table(rows):
-    return np.vstack([rows.to_csc().toarray().T, rows.constant])
+    return np.vstack([rows.to_array().toarray().T, rows.constant])
 
 
-def in_file(rows):
-    return {f"rows/{name}": array for name, array in rows.fields().items()}
+def packed_model(model, precision):
+    made = copy(model)
+    made.model_ = model.model_.packed(precision)
+    return made
 
 
 def test_rows_from_lists():
     rows, table = of_rows()
-    check_rows(in_file(rows), rows.shape[0] - 1, rows.shape[1], ["float64"])
+    check_rows(rows.arrays(), rows.n_features, rows.n_columns, ["float64"])
     np.testing.assert_array_equal(as_table(rows), table)
     wide = rows.size < 0
     assert wide.any()
@@ -56,11 +59,12 @@ def test_rows_from_lists():
 @pytest.mark.parametrize("kind", ["by feature", "by column", "rows"])
 def test_packed_weights_are_near(kind, precision):
     rows, table = of_rows()
-    values = {"by feature": table, "by column": np.ascontiguousarray(table.T), "rows": rows}[kind]
-    packed = pack(values, kind != "by column", precision)
-    assert packed.nbytes < 0.4 * values.nbytes if kind != "rows" else packed.nbytes < values.nbytes
+    by_column = Table(np.ascontiguousarray(table.T), by_feature=False)
+    weights = {"by feature": Table(table, by_feature=True), "by column": by_column, "rows": rows}[kind]
+    packed = pack(weights, precision)
+    assert packed.nbytes < 0.4 * weights.nbytes if kind != "rows" else packed.nbytes < weights.nbytes
     wide = packed.widened()
-    wide = as_table(wide) if kind == "rows" else wide if kind == "by feature" else wide.T
+    wide = as_table(wide) if kind == "rows" else wide.values if kind == "by feature" else wide.values.T
     largest = np.abs(table).max(axis=1, keepdims=True)
     assert (np.abs(wide - table) <= ERROR[precision] * largest * (1 + 1e-5)).all()
     if precision == "float16":  # floats: small weights have their digits too
@@ -71,8 +75,8 @@ def test_packed_weights_are_near(kind, precision):
     some, few = np.array([4, 2, 9]), np.array([1, 5])
     np.testing.assert_array_equal(packed.block(some, few), wide[np.ix_(some, few)])
     assert packed.count_nonzero() == np.count_nonzero(wide)
-    assert pack(packed, kind != "by column", precision) is packed
-    other = pack(packed, kind != "by column", "int8")
+    assert pack(packed, precision) is packed
+    other = pack(packed, "int8")
     assert other.precision == "int8"
 
 
@@ -87,8 +91,7 @@ def test_answers_are_those_of_the_widened_weights(precision, name, sparse, prune
     model = prune(model, share=0.3).model if pruned else model
     model.save(tmp_path / "m", precision=precision)
     back = load(tmp_path / "m", verify=True)
-    assert isinstance(back._values, Packed)
-    assert back._values.precision == precision
+    assert back.model_.weights.precision == precision
     U = back.coef_.toarray() if pruned else back.coef_
     scores = (X @ U.T.astype(float)) + back.intercept_
     for given in (X, sp.csr_array(X), X.toarray() if sparse else X):
@@ -148,8 +151,11 @@ def test_other_precisions(precision, tmp_path):
 @pytest.mark.parametrize("precision", ERROR)
 def test_weights_out_of_range(size, precision):
     with pytest.raises(OptionError, match=r"feature 1 is .* scale the features"):
-        pack(np.array([[1.0, 2.0], [size, 0.0]]), True, precision)
-    assert pack(np.zeros((2, 2)), True, precision).widened().tolist() == [[0.0, 0.0], [0.0, 0.0]]
+        pack(Table(np.array([[1.0, 2.0], [size, 0.0]]), by_feature=True), precision)
+    assert pack(Table(np.zeros((2, 2)), by_feature=True), precision).widened().values.tolist() == [
+        [0.0, 0.0],
+        [0.0, 0.0],
+    ]
 
 
 @pytest.mark.parametrize(
@@ -208,7 +214,7 @@ def test_pruning_keeps_the_largest(sparse):
     assert again.n_kept == (np.abs(after) >= threshold).sum() < found.n_kept
     assert "held-out" not in str(again)
     assert prune(model, share=0.0).n_kept == found.n_weights
-    packed = prune(model._packed("float16"), share=0.75)
+    packed = prune(packed_model(model, "float16"), share=0.75)
     assert abs(packed.n_kept - found.n_kept) <= 1
     assert found.model.fit(X, y).score(X, y) == model.score(X, y)  # it can learn anew
 
@@ -216,7 +222,7 @@ def test_pruning_keeps_the_largest(sparse):
 def test_dense_samples_that_are_too_large():
     X, y = make()
     model = prune(HSVM(TREE).fit(X, y), share=0.5).model
-    for kept in (model, model._packed("int8")):
+    for kept in (model, packed_model(model, "int8")):
         for beam in (None, 2):
             with pytest.raises(DataError, match="too large to compute with"):
                 kept.predict(1e200 * X, beam=beam)

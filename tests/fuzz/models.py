@@ -400,7 +400,7 @@ def ask(path: Path, trust_patterns: bool) -> None:
     """Load a file and ask the model everything."""
     import nhsvm
     from nhsvm.errors import FileFormatError, NHSVMError
-    from nhsvm.persistence import load_with_note
+    from nhsvm.model import load_with_note
 
     before = _memory()
     try:
@@ -479,7 +479,7 @@ def _memory() -> int:
 def _check_memory(before: int, path: Path) -> None:
     if not before:
         return
-    from nhsvm.persistence.checks import Budget
+    from nhsvm.model.checks import Budget
 
     taken, limit = _status("VmHWM") - before, Budget(path.stat().st_size).limit
     assert taken <= limit + SPARE, f"{taken:,} bytes of memory for a file of {path.stat().st_size:,}"

@@ -21,8 +21,8 @@ from sklearn.preprocessing import StandardScaler
 import nhsvm
 from cli.running import nhsvm as run
 from nhsvm.errors import DataError, FileFormatError, OptionError, UntrustedPatternError
-from nhsvm.persistence import checks, load_with_note, read_model, write_model
-from nhsvm.persistence._malformed import Malformed
+from nhsvm.model import checks, load_with_note, read_model, write_model
+from nhsvm.model.checks import Malformed
 from nhsvm.sizes import readable_bytes
 from persistence.samples import LABELS, TEXTS, H, X
 
@@ -434,7 +434,7 @@ BREAK = {
     "check_edges": ("table", bad_edges, "not ordered by child and parent|child before its parent|outside"),
     "check_curves": ("curves", put("fitted/curves/directions", lambda a: a[:-1].copy()), "'curves/directions' is"),
     "check_words": ("text", put("text/0/ends", lambda a: a[::-1].copy()), "vocabulary do not"),
-    "persistence._kinds.check_step": (
+    "model.steps.check_step": (
         "text",
         lambda header, arrays: header["steps"][0][1]["fitted"].pop("_tfidf"),
         "it lacks '_tfidf'",
@@ -444,8 +444,8 @@ BREAK_TOO = {  # the other rows of checks that have several
     "check_weights": ("table", put("fitted/values", lambda a: a[:-1].copy()), "the array 'values' is"),
 }
 ELSEWHERE = {  # checks of samples and scores: the file and the test
-    "estimators._data.checked": ("estimators/test_data.py", "test_sparse_samples_with_damaged_indices"),
-    "estimators._chunks.in_chunks": ("persistence/test_checks.py", "test_scores_that_are_no_numbers"),
+    "storage.samples.check_indices": ("estimators/test_data.py", "test_sparse_samples_with_damaged_indices"),
+    "storage.scoring.score_in_chunks": ("persistence/test_checks.py", "test_scores_that_are_no_numbers"),
 }
 
 

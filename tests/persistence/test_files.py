@@ -16,7 +16,7 @@ from safetensors import safe_open
 from safetensors.numpy import load_file
 
 from nhsvm.errors import FileFormatError, NHSVMError, OptionError
-from nhsvm.persistence import read_model, write_model
+from nhsvm.model import read_model, write_model
 
 DTYPES = ["f2", "f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "?"]
 HEADER = {"a": [1, 2.5, None, True, "ü\n\"'\\", {"b": {}}], "": []}
@@ -173,7 +173,7 @@ def test_a_full_disk(path):
     write_model(path, {"old": True}, {})
     code = f"""
 import resource, signal, numpy as np
-from nhsvm.persistence import write_model
+from nhsvm.model import write_model
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (2**16, 2**16))
 try:
@@ -192,7 +192,7 @@ def test_a_killed_process_leaves_the_old_file(path):
     write_model(path, {"old": True}, {})
     code = f"""
 import os, numpy as np
-from nhsvm.persistence import write_model
+from nhsvm.model import write_model
 os.replace = lambda *args: os._exit(9)
 write_model({str(path)!r}, {{}}, {{"x": np.ones(1000)}})
 """
@@ -248,7 +248,7 @@ def test_what_cannot_be_stored_is_refused_before_a_file_is_touched(path, header,
 
 
 def test_a_header_that_safetensors_would_not_read_is_refused(path, monkeypatch):
-    monkeypatch.setattr("nhsvm.persistence._layout.MAX_HEADER", 1000)
+    monkeypatch.setattr("nhsvm.model.file.MAX_HEADER", 1000)
     with pytest.raises(NHSVMError, match="a file can hold 1000"):
         write_model(path, {"x": "y" * 1000}, {})
     assert not os.listdir(path.parent)

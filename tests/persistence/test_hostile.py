@@ -13,7 +13,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
 from nhsvm.errors import FileFormatError
-from nhsvm.persistence import read_model, write_model
+from nhsvm.model import read_model, write_model
 
 HEADER = {"labels": ["a", "é"], "n": 3}
 ARRAYS = {"x": np.arange(3.0), "flags": np.array([True, False]), "f": np.arange(4, dtype=np.int32).reshape(2, 2).T}

@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 from nhsvm import Hierarchy
 from nhsvm.errors import FileFormatError, LabelError
 from nhsvm.hierarchy import VirtualLeaf
-from nhsvm.persistence import hierarchy_from_parts, hierarchy_to_parts
-from nhsvm.persistence._malformed import Malformed
-from nhsvm.persistence.checks import Budget
-from nhsvm.persistence.labels import (
+from nhsvm.model import hierarchy_from_parts, hierarchy_to_parts
+from nhsvm.model.checks import Budget, Malformed
+from nhsvm.model.values import (
     decode_array,
     decode_label,
     decode_labels,

@@ -6,6 +6,7 @@ import os
 import pickle
 import subprocess
 import sys
+from dataclasses import replace
 from datetime import date
 
 import numpy as np
@@ -17,7 +18,8 @@ from sklearn.linear_model import LogisticRegression
 from nhsvm import Hierarchy, __version__
 from nhsvm.errors import FileFormatError, LabelError, NHSVMError, OptionError
 from nhsvm.losses import Hamming, ZeroOne
-from nhsvm.persistence import load, models, read_model, save, write_model
+from nhsvm.model import Model, Training, load, load_model, read_model, save, saving, write_model
+from nhsvm.storage import Table
 from nhsvm.weights import Flat, Maxmin, Power, Shared, Uniform
 
 
@@ -32,25 +34,26 @@ class Toy(BaseEstimator):
 
     def fit(self, X, y):
         X = np.asarray(X, dtype=float)
-        self.classes_ = np.unique(y) if not isinstance(y, np.ndarray) or y.dtype != object else y
-        given = self.hierarchy or Hierarchy.from_edges([], nodes=self.classes_.tolist())
-        self.hierarchy_ = given.with_virtual_leaves(self.classes_.tolist())
-        self.coef_ = np.asfortranarray(
-            np.arange(self.hierarchy_.n_nodes * X.shape[1], dtype=np.float32).reshape(-1, X.shape[1])
-        )
-        self.n_features_in_ = X.shape[1]
-        self.history_ = [{"gap": np.inf, "iteration": 0}, {"gap": 0.5, "iteration": 1}]
+        classes = np.unique(y) if not isinstance(y, np.ndarray) or y.dtype != object else y
+        given = self.hierarchy or Hierarchy.from_edges([], nodes=classes.tolist())
+        hierarchy = given.with_virtual_leaves(classes.tolist()).subset(classes.tolist())
+        leaves = np.array([hierarchy.leaf_position(label) for label in classes.tolist()], dtype=np.int32)
+        n_columns, n_weights = hierarchy.n_nodes, X.shape[1] + 1
+        values = np.asfortranarray(np.arange(n_columns * n_weights, dtype=np.float32).reshape(n_columns, n_weights))
+        history = [{"gap": np.inf, "iteration": 0}, {"gap": 0.5, "iteration": 1}]
+        weights, training = Table(values, by_feature=False), Training(2.0, 1.0, 0.5, 2, history)
+        alpha = np.ones(n_columns)
+        self._adopt(Model.make(hierarchy, classes, leaves, alpha, weights=weights, bias=1.0, training=training))
         return self
 
-    def _fitted_state(self):
-        return {"n_features_in": self.n_features_in_, "history": self.history_}, {"coef": self.coef_}
+    def _adopt(self, model):
+        if self.C < 0:
+            raise OptionError("C is below 0")
+        self.model_ = model
 
-    def _restore(self, state, arrays):
-        self.coef_ = arrays["coef"]
-        self.n_features_in_ = state["n_features_in"]
-        self.history_ = state["history"]
-        if self.coef_.shape != (self.hierarchy_.n_nodes, self.n_features_in_):
-            raise FileFormatError("", None, f"coef has the shape {self.coef_.shape}")
+    def changed(self, **parts):
+        self.model_ = replace(self.model_, **parts)
+        return self
 
 
 H = Hierarchy.from_edges([("animal", "dog"), ("animal", "cat"), ("plant", "oak")])
@@ -61,7 +64,7 @@ X = np.ones((3, 2))
 def toy(monkeypatch):
     home = sys.modules[__name__]
     assert home.Toy is Toy
-    monkeypatch.setitem(models.ESTIMATORS, "Toy", __name__)
+    monkeypatch.setitem(saving.ESTIMATORS, "Toy", __name__)
 
 
 @pytest.fixture
@@ -79,16 +82,26 @@ def test_round_trip(path):
     back = load(path, verify=True)
     assert type(back) is Toy
     assert back.get_params() == model.get_params()
-    assert back.hierarchy_ == model.hierarchy_
-    assert back.hierarchy_.nodes == model.hierarchy_.nodes
-    assert back.classes_.tolist() == model.classes_.tolist()
-    assert back.classes_.dtype == model.classes_.dtype
-    assert back.history_ == model.history_
-    assert back.n_features_in_ == 2
-    np.testing.assert_array_equal(back.coef_, model.coef_)
-    assert back.coef_.flags.f_contiguous
-    assert not back.coef_.flags.writeable
-    assert not hasattr(back, "feature_names_in_")
+    one, two = model.model_, back.model_
+    assert two.hierarchy == one.hierarchy
+    assert two.hierarchy.nodes == one.hierarchy.nodes
+    assert two.classes.tolist() == one.classes.tolist()
+    assert two.classes.dtype == one.classes.dtype
+    assert two.training == one.training
+    assert two.n_features == 2
+    assert two.bias == 1.0
+    np.testing.assert_array_equal(two.weights.values, one.weights.values)
+    assert two.weights.values.flags.f_contiguous
+    assert not two.weights.values.flags.writeable
+    assert two.feature_names is two.sets is two.offsets is two.temperature is two.curves is None
+
+
+def test_a_model_by_itself(path):
+    save(fitted(), path)
+    one, two = load(path).model_, load_model(path)
+    assert type(two) is Model
+    np.testing.assert_array_equal(two.decision_function(X), one.decision_function(X))
+    assert two.predict(X).tolist() == one.predict(X).tolist()
 
 
 def test_header(path):
@@ -96,16 +109,17 @@ def test_header(path):
     header, arrays = read_model(path)
     assert header["nhsvm"] == __version__
     assert header["estimator"] == "Toy"
-    assert set(arrays) == {f"hierarchy/{n}/{end}" for n in (0, 1) for end in ("parent", "child")} | {"fitted/coef"}
+    fitted_arrays = {f"fitted/{name}" for name in ("values", "node_weights", "class_leaves")}
+    assert set(arrays) == {f"hierarchy/{n}/{end}" for n in (0, 1) for end in ("parent", "child")} | fitted_arrays
 
 
 def test_a_hierarchy_is_stored_once(path):
     model = Toy(hierarchy=H).fit(X, ["dog", "oak", "cat"])
-    assert model.hierarchy_ is H
+    model.changed(hierarchy=H)
     save(model, path)
     assert len(read_model(path)[0]["hierarchies"]) == 1
     back = load(path)
-    assert back.hierarchy is back.hierarchy_
+    assert back.hierarchy is back.model_.hierarchy
 
 
 @pytest.mark.parametrize(
@@ -223,17 +237,16 @@ def test_classes_of_all_types(path, y):
     model = Toy().fit(X, y)
     save(model, path)
     back = load(path)
-    assert back.classes_.dtype == model.classes_.dtype
-    assert back.classes_.tolist() == model.classes_.tolist()
-    assert back.hierarchy_.nodes == model.hierarchy_.nodes
-    assert list(map(type, back.hierarchy_.nodes)) == list(map(type, model.hierarchy_.nodes))
+    one, two = model.model_, back.model_
+    assert two.classes.dtype == one.classes.dtype
+    assert two.classes.tolist() == one.classes.tolist()
+    assert two.hierarchy.nodes == one.hierarchy.nodes
+    assert list(map(type, two.hierarchy.nodes)) == list(map(type, one.hierarchy.nodes))
 
 
 def test_feature_names(path):
-    model = fitted()
-    model.feature_names_in_ = np.array(["länge", "width"], dtype=object)
-    save(model, path)
-    back = load(path).feature_names_in_
+    save(fitted().changed(feature_names=np.array(["länge", "width"], dtype=object)), path)
+    back = load(path).model_.feature_names
     assert back.dtype == object
     assert back.tolist() == ["länge", "width"]
 
@@ -260,19 +273,16 @@ def test_other_estimators(path):
 def test_labels_that_cannot_be_stored(path):
     h = Hierarchy.from_edges([("a", date(2020, 1, 2)), ("a", "b")])
     with pytest.raises(LabelError, match=r"datetime.date\(2020, 1, 2\)"):
-        save(Toy(hierarchy=h).fit(X, ["b"]), path)
+        save(Toy(hierarchy=h).fit(X, ["b"]).changed(hierarchy=h), path)
     assert not os.listdir(path.parent)
 
 
 def test_fitted_values_that_cannot_be_stored(path):
     model = fitted()
-    model.history_ = [object()]
     with pytest.raises(NHSVMError, match="fitted value 'history'"):
-        save(model, path)
-    model = fitted()
-    model.coef_ = np.array([None])
-    with pytest.raises(NHSVMError, match="'fitted/coef' is of type object"):
-        save(model, path)
+        save(model.changed(training=model.model_.training._replace(history=[object()])), path)
+    with pytest.raises(NHSVMError, match="'fitted/offsets' is of type object"):
+        save(fitted().changed(offsets=np.array([None])), path)
     assert not os.listdir(path.parent)
 
 
@@ -288,7 +298,7 @@ def test_same_bytes_in_another_process(tmp_path):
     code = """
 import sys, numpy as np
 from nhsvm import Hierarchy
-from nhsvm.persistence import hierarchy_to_parts, write_model
+from nhsvm.model import hierarchy_to_parts, write_model
 h = Hierarchy.from_edges([("root", frozenset("abcdef")), ("root", "x")])
 write_model(sys.argv[1], *hierarchy_to_parts(h))
 """
@@ -323,7 +333,7 @@ def test_nothing_a_file_names_is_imported(path, name, monkeypatch):
     def no_import(*args, **kwargs):
         raise AssertionError("an import")
 
-    monkeypatch.setattr(models, "import_module", no_import)
+    monkeypatch.setattr(saving, "import_module", no_import)
     with pytest.raises(FileFormatError, match="it holds a"):
         load(path)
 
@@ -347,11 +357,14 @@ def test_bad_feature_names(path, value):
 
 
 def test_bad_fitted_state(path):
-    assert "KeyError: 'n_features_in'" in altered(path, lambda header, arrays: header["state"].clear())
-    assert "KeyError: 'coef'" in altered(path, lambda header, arrays: arrays.pop("fitted/coef"))
-    assert "coef has the shape (6, 1)" in altered(
-        path, lambda header, arrays: arrays.update({"fitted/coef": arrays["fitted/coef"][:, :1]})
+    assert "the fitted value 'n_features_in' is missing" in altered(
+        path, lambda header, arrays: header["state"].clear()
     )
+    assert "rows of weights" in altered(path, lambda header, arrays: arrays.pop("fitted/values"))
+    assert "'values' is float32 of shape (5, 1)" in altered(
+        path, lambda header, arrays: arrays.update({"fitted/values": arrays["fitted/values"][:, :1]})
+    )
+    assert "OptionError: C is below 0" in altered(path, lambda header, arrays: header["params"].update(C=-1.0))
     assert "unexpected keyword argument 'new'" in altered(path, lambda header, arrays: header["params"].update(new=1))
     assert "no edges" in altered(path, lambda header, arrays: arrays.pop("hierarchy/0/parent"))
 
@@ -441,8 +454,8 @@ def test_missing_files(tmp_path):
 def test_every_name_is_an_estimator_of_ours():
     """All estimators can be saved and loaded."""
     estimators = importlib.import_module("nhsvm.estimators")
-    assert set(models.ESTIMATORS) - {"Toy"} == set(estimators.__all__)
-    for name, home in models.ESTIMATORS.items():
+    assert set(saving.ESTIMATORS) - {"Toy"} == set(estimators.__all__)
+    for name, home in saving.ESTIMATORS.items():
         if name in estimators.__all__:
             assert home == "nhsvm.estimators"
-            assert models._estimator_class(name) is getattr(estimators, name)
+            assert saving._estimator_class(name) is getattr(estimators, name)

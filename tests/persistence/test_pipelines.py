@@ -17,10 +17,9 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, Normalizer, Standa
 import nhsvm
 from nhsvm.errors import OptionError
 from nhsvm.features import BM25Transformer
-from nhsvm.persistence import load, load_with_note, read_model, save
-from nhsvm.persistence._malformed import Malformed
-from nhsvm.persistence._words import numbered, ordered, pack_words, unpack_words
-from nhsvm.persistence.checks import Budget
+from nhsvm.model import load, load_with_note, read_model, save
+from nhsvm.model.checks import Budget, Malformed
+from nhsvm.model.steps import numbered, ordered, pack_words, unpack_words
 from persistence.samples import GAPS, LABELS, NEW, TEXTS, H, X, Z, same, svm
 
 

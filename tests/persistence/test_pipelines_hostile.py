@@ -14,10 +14,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from nhsvm.errors import FileFormatError
-from nhsvm.persistence import load, read_model, save, write_model
-from nhsvm.persistence._malformed import Malformed
-from nhsvm.persistence._words import pack_words, unpack_words
-from nhsvm.persistence.checks import Budget
+from nhsvm.model import load, read_model, save, write_model
+from nhsvm.model.checks import Budget, Malformed
+from nhsvm.model.steps import pack_words, unpack_words
 from persistence.samples import GAPS, LABELS, NEW, TEXTS, X, same, svm
 
 

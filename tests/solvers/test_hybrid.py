@@ -7,14 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nhsvm.errors import MemoryLimitError
-from nhsvm.persistence.checks import check_rows
+from nhsvm.model.checks import check_rows
 from nhsvm.solvers import _hybrid, _memory, _rows, prepare
 from nhsvm.solvers._hybrid import HybridWeights
 from nhsvm.solvers._memory import make_table, make_weights, table_bytes
 from nhsvm.solvers._sparse import SparseWeights
-from nhsvm.solvers._threads import Team
 from nhsvm.solvers._updates import Updates
 from nhsvm.solvers.dual import PlanesAscent
+from nhsvm.threads import Team
 from solvers.problems import make_case
 
 ENOUGH = 2**24
@@ -144,11 +144,11 @@ def test_what_a_model_keeps(dtype, threads, seed):
         case.hybrid.rebuild(case.updates(case.n), team)
     expected = table_of(case.hybrid)
     stored = case.hybrid.learned()
-    readable(stored)
+    check_rows(stored.arrays(), stored.n_features, stored.n_columns, [stored.precision])
     assert stored.shape == expected.shape
     assert stored.dtype == dtype
     assert stored.count_nonzero() == np.count_nonzero(expected)
-    np.testing.assert_array_equal(stored.to_csc().toarray(), expected[:-1].T)
+    np.testing.assert_array_equal(stored.to_array().toarray(), expected[:-1].T)
     np.testing.assert_array_equal(stored.constant, expected[-1])
     some = case.rng.permutation(len(expected) - 1)[:5]
     columns = case.rng.permutation(case.n_columns)[:3]
@@ -168,8 +168,8 @@ def test_what_a_model_keeps_of_rows_out_of_order(dtype, seed):
         case.change(team)
     expected = table_of(case.hybrid)
     stored = case.hybrid.learned()
-    readable(stored)
-    np.testing.assert_array_equal(stored.to_csc().toarray(), expected[:-1].T)
+    check_rows(stored.arrays(), stored.n_features, stored.n_columns, [stored.precision])
+    np.testing.assert_array_equal(stored.to_array().toarray(), expected[:-1].T)
     np.testing.assert_array_equal(stored.constant, expected[-1])
 
 

@@ -11,7 +11,7 @@ from pkgutil import resolve_name
 import numpy as np
 import pytest
 
-from nhsvm.solvers._threads import Team
+from nhsvm.threads import Team
 from solvers.problems import force_passes, make_case, same_bits
 
 # what is interrupted, and by which passes it is met

@@ -12,7 +12,7 @@ from nhsvm.solvers import Dual, _leaf_search, _memory, _multilabel
 from nhsvm.solvers._hybrid import HybridWeights
 from nhsvm.solvers._leaf_search import LeafSearch
 from nhsvm.solvers._set_certificate import SetCertificate
-from nhsvm.solvers._threads import Team
+from nhsvm.threads import Team
 from solvers.set_problems import DAG, make, objective
 
 both = pytest.mark.parametrize("allow_empty", [False, True])

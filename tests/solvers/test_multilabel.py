@@ -17,7 +17,7 @@ from nhsvm.solvers import Dual, _multilabel
 from nhsvm.solvers._level_layout import UNUSED
 from nhsvm.solvers._level_step import ALL, SETTLE, USED
 from nhsvm.solvers._set_bounds import LOOSE
-from nhsvm.solvers._threads import Team
+from nhsvm.threads import Team
 from solvers.set_problems import DAG, FLAT, FOREST, TREE, make, objective
 
 

@@ -10,9 +10,9 @@ from nhsvm.solvers import _in_use, _memory, _places, _rows, dual
 from nhsvm.solvers._hybrid import HybridWeights
 from nhsvm.solvers._places import find_places
 from nhsvm.solvers._sparse import SparseWeights
-from nhsvm.solvers._threads import Team
 from nhsvm.solvers._updates import Updates
 from nhsvm.solvers.dual import Dual, PlanesAscent
+from nhsvm.threads import Team
 from solvers.problems import MARGINS, make_case
 from solvers.test_hybrid import ENOUGH, close, table_of
 

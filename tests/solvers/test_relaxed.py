@@ -12,7 +12,7 @@ from nhsvm.oracles import DagMultilabel, LinearProgram
 from nhsvm.oracles.brute_force import BruteForce
 from nhsvm.solvers import Dual, prepare
 from nhsvm.solvers._set_problem import SetProblem
-from nhsvm.solvers._threads import Team
+from nhsvm.threads import Team
 from nhsvm.weights import node_weights
 from reference.multilabel import violated
 from solvers.conic import relaxed_optimum

@@ -10,7 +10,7 @@ from nhsvm.oracles.brute_force import BruteForce
 from nhsvm.solvers import Dual, _multilabel
 from nhsvm.solvers._set_bounds import Bounds, Stage
 from nhsvm.solvers._set_certificate import SetCertificate
-from nhsvm.solvers._threads import Team
+from nhsvm.threads import Team
 from solvers.set_problems import objective
 from solvers.test_relaxed import exact_twin, make, overlapping
 

@@ -19,9 +19,10 @@ from nhsvm.losses import make_loss
 from nhsvm.objective import loss_augmented, penalty, primal
 from nhsvm.oracles.leaves import SingleLabel
 from nhsvm.solvers import sgd
-from nhsvm.solvers._problem import Problem, Solution, prepare
+from nhsvm.solvers._problem import Problem, Solution
 from nhsvm.solvers.dual import Dual
 from nhsvm.solvers.sgd import Sgd
+from nhsvm.storage.samples import prepare
 from reference.sgd import pegasos
 from strategies import hierarchies, random_hierarchy
 

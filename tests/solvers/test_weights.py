@@ -15,8 +15,8 @@ from nhsvm.solvers import prepare
 from nhsvm.solvers._dense import DenseWeights
 from nhsvm.solvers._planes import Planes
 from nhsvm.solvers._sparse import SparseWeights
-from nhsvm.solvers._threads import Team
 from nhsvm.solvers._updates import Updates
+from nhsvm.threads import Team
 from reference.oracles import random_alpha
 from strategies import hierarchies
 

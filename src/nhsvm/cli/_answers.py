@@ -43,7 +43,7 @@ class Questions:
 
     def check(self, loaded: LoadedModel) -> None:
         """An error for what the model cannot answer."""
-        learned = loaded.svm.probability and (hasattr(loaded.svm, "temperature_") or hasattr(loaded.svm, "_curves"))
+        learned = loaded.svm.probability and loaded.svm.model_.has_probabilities
         if (self.probabilities or self.partial is not None) and not learned:
             raise OptionError("the model has no probabilities; train it with --probability")
         if self.partial is not None and loaded.is_multilabel:
@@ -53,7 +53,7 @@ class Questions:
         if self.beam is not None and self.top_k is not None:
             raise OptionError("--beam finds one label, and --top-k asks for several: leave one of them out")
         if self.beam is not None:
-            loaded.svm._check_beam(self.beam)
+            loaded.svm.model_.check_beam(self.beam)
 
 
 class Answers:
@@ -133,8 +133,13 @@ class Answers:
         return {label: k for k, label in enumerate(self._loaded.svm.classes_.tolist())}.__getitem__
 
     def _scores(self, X: Any) -> Any:
+        """Of all classes, also where there are two."""
+        from nhsvm.estimators._options import n_threads
+
         svm = self._loaded.svm
-        return svm.decision_function(X) if self._loaded.is_multilabel else svm._class_scores(X)
+        if self._loaded.is_multilabel:
+            return svm.decision_function(X)
+        return svm.model_.class_scores(X, n_threads=n_threads(svm.n_jobs))
 
     @cached_property
     def _paths(self) -> Callable[[Any], str]:

@@ -12,9 +12,9 @@ Steps = list[tuple[str, Any]]
 
 def write_steps(steps: Steps, file: Path) -> None:
     """Fitted transformers to a file."""
-    from nhsvm.persistence.files import write_model
-    from nhsvm.persistence.steps import StepEncoder
-    from nhsvm.persistence.values import Encoder
+    from nhsvm.model.file import write_model
+    from nhsvm.model.steps import StepEncoder
+    from nhsvm.model.values import Encoder
 
     values = Encoder()
     encoder = StepEncoder(values)
@@ -35,10 +35,10 @@ def read_steps(blocks: str) -> Steps:
     FileFormatError
         If their file is damaged.
     """
-    from nhsvm.persistence._malformed import entry, reading
-    from nhsvm.persistence.files import read_parts
-    from nhsvm.persistence.steps import StepDecoder
-    from nhsvm.persistence.values import Decoder
+    from nhsvm.model.checks import entry, reading
+    from nhsvm.model.file import read_parts
+    from nhsvm.model.steps import StepDecoder
+    from nhsvm.model.values import Decoder
 
     file = _stored(blocks)
     if file is None:

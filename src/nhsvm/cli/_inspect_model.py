@@ -17,8 +17,6 @@ from nhsvm.errors import UnknownLabelError
 from nhsvm.explanation import features_of
 from nhsvm.hierarchy import Hierarchy
 from nhsvm.hierarchy.labels import VirtualLeaf, public
-from nhsvm.packed import Packed
-from nhsvm.rows import StoredRows
 from nhsvm.sizes import readable_bytes
 
 _RUNNING = ("hierarchy", "verbose", "callback", "n_jobs", "warm_start")  # options that say nothing of the result
@@ -76,7 +74,7 @@ def show(result: dict[str, Any]) -> str:
 
 def patterns_of(model: Any) -> list[str]:
     """The regular expressions that a model brings to split texts by, but for scikit-learn's own."""
-    from nhsvm.persistence.steps import PATTERNS
+    from nhsvm.model.steps import PATTERNS
 
     steps = [step for _, step in model.steps] if hasattr(model, "steps") else []
     found = [getattr(step, "token_pattern", None) for step in steps]
@@ -188,10 +186,8 @@ def _convergence_text(found: dict[str, Any]) -> str:
 
 def _memory(file: Path, loaded: LoadedModel) -> dict[str, Any]:
     """Bytes of the file and of what is in memory when the model is in use."""
-    values = loaded.svm._values
-    kept = isinstance(values, (StoredRows, Packed))
-    filled = values.count_nonzero() if kept else int(np.count_nonzero(values))
-    stored = np.dtype(values.precision) if isinstance(values, Packed) else values.dtype
+    weights = loaded.svm.model_.weights
+    filled, stored = weights.count_nonzero(), np.dtype(weights.precision)
     graph = loaded.svm.hierarchy_.graph
     lists = [graph.parents, graph.children, graph.ancestors, graph.leaf_ancestors]
     hierarchy = sum(part.indptr.nbytes + part.indices.nbytes for part in lists)
@@ -199,14 +195,14 @@ def _memory(file: Path, loaded: LoadedModel) -> dict[str, Any]:
     text = 0 if words is None else int(sum(map(sys.getsizeof, words))) + 100 * len(words)  # with their dictionary
     return {
         "file": file.stat().st_size,
-        "weights": values.nbytes,
-        "shape": list(values.shape),
+        "weights": weights.nbytes,
+        "shape": list(weights.shape),
         "dtype": str(stored),
-        "zeros": 1.0 - filled / max(1, math.prod(values.shape)),
+        "zeros": 1.0 - filled / max(1, math.prod(weights.shape)),
         "weights_if_sparse": filled * (stored.itemsize + 4),
         "hierarchy": hierarchy,
         "words": text,
-        "in_use": values.nbytes + hierarchy + text,
+        "in_use": weights.nbytes + hierarchy + text,
     }
 
 

@@ -93,7 +93,7 @@ class LoadedModel:
     @property
     def is_multilabel(self) -> bool:
         """Whether predictions are label sets."""
-        return self.svm._sets is not None
+        return self.svm.model_.sets is not None
 
     def transformed(self, inputs: Any) -> Any:
         """Samples, as :func:`inputs_of` gives them, as the features that the estimator sees."""
@@ -111,9 +111,8 @@ def load_model(file: Path, options: ModelOptions, jobs: int | None = None) -> Lo
     """A model file, with another number of threads if one is given; what is missing or no model is named."""
     from nhsvm.estimators._memory import parsed
     from nhsvm.estimators._options import check_jobs
-    from nhsvm.persistence import load_with_note
-    from nhsvm.persistence._malformed import Malformed, reading
-    from nhsvm.persistence.checks import check_note
+    from nhsvm.model import load_with_note
+    from nhsvm.model.checks import Malformed, check_note, reading
 
     if jobs is not None:
         check_jobs(jobs)

@@ -45,7 +45,7 @@ def shrink(
     loaded = load_model(model, trust)
     data = None if held_out is None else _read(loaded, held_out, samples, labels)
     from nhsvm.estimators._prune import prune as pruned
-    from nhsvm.persistence import load, save
+    from nhsvm.model import load, save
 
     smaller = loaded.model if prune is None else pruned(loaded.model, share=prune).model
     with writing(output):

@@ -60,7 +60,7 @@ def train(
         note(str(dataset.skipped))
     before = read_steps(data) if format_of(data, samples) is FileFormat.blocks else []
     model, result, interrupted = fit(dataset, features, options, quiet=quiet, before=before)
-    from nhsvm.persistence import save
+    from nhsvm.model import save
 
     with writing(output):
         save(model, output, note=note_of(data, samples, labels, dataset), precision=precision)

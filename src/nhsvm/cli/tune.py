@@ -185,7 +185,7 @@ def _write(
     found: Tuning, about: dict[str, Any], output: Path, table: Path | None, plot: Path | None, *, safe: bool
 ) -> None:
     """All files, each of them whole or not at all."""
-    from nhsvm.persistence import save
+    from nhsvm.model import save
 
     if table is not None:
         text = _csv(found, safe=safe) if table.suffix.lower() == ".csv" else _json(found)

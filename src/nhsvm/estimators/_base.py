@@ -3,42 +3,43 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any, Unpack
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 
 from nhsvm.columns import make_columns
 from nhsvm.errors import OptionError
+from nhsvm.estimators._answers import Answering
 from nhsvm.estimators._calibration import Fold, hold_out, make_folds, temperature
-from nhsvm.estimators._data import checked, checked_weights, class_factors, precise_enough, same_length
+from nhsvm.estimators._data import checked, checked_weights, class_factors, same_length
 from nhsvm.estimators._estimate import warn_if_tight
 from nhsvm.estimators._held_out import hold_out_sets, set_folds
 from nhsvm.estimators._label_sets import LabelSets, encode_sets, is_multilabel
 from nhsvm.estimators._memory import allowed_bytes
 from nhsvm.estimators._options import check_options, check_single, n_threads, seed_of, streams, why_no_sets
-from nhsvm.estimators._predict import Prediction
-from nhsvm.estimators._probability import Probability
 from nhsvm.estimators._problem import LearningProblem
 from nhsvm.estimators._progress import Progress
 from nhsvm.estimators._rollback import unchanged_on_error
 from nhsvm.estimators._set_fit import SetFit
-from nhsvm.estimators._stored import Stored, by_class
 from nhsvm.estimators._stream import Stream
 from nhsvm.estimators._targets import Targets, encode
 from nhsvm.estimators._warm import WarmStart
 from nhsvm.hierarchy import Hierarchy
 from nhsvm.hierarchy.graph import FloatArray
 from nhsvm.losses import Loss, make_loss
+from nhsvm.model import Model, Training
+from nhsvm.model.model import by_class
 from nhsvm.options import Options, Preset
+from nhsvm.storage.samples import precise_enough
 from nhsvm.weights import node_weights
 
 _SINGLE = 1e-4  # from this tolerance up, single precision is enough for the weights
 
 
-class HierarchicalSVM(Prediction, Probability, SetFit, WarmStart, Stream, Stored, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class HierarchicalSVM(Answering, SetFit, WarmStart, Stream, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Base of the estimators, which are presets of it: see :class:`nhsvm.options.Preset`."""
 
     _preset: Preset
@@ -146,9 +147,9 @@ class HierarchicalSVM(Prediction, Probability, SetFit, WarmStart, Stream, Stored
             if sets is not None:
                 self._learn_from_sets(problem, sets)
             return sets is not None
-        found = hold_out(problem, folds, solver, self.n_jobs)
+        found = hold_out(problem, self.model_, folds, solver, self.n_jobs)
         if found is not None:
-            self.temperature_ = temperature(found)
+            self.model_ = replace(self.model_, temperature=temperature(found))
         return found is not None
 
     def _continued(self, problem: LearningProblem) -> LearningProblem:
@@ -244,18 +245,19 @@ class HierarchicalSVM(Prediction, Probability, SetFit, WarmStart, Stream, Stored
         return float(tol)
 
     def _store(self, problem: Any, targets: Targets | LabelSets, alpha: FloatArray, solution: Any) -> None:
-        for name in ("temperature_", "offsets_", "_curves"):
-            self.__dict__.pop(name, None)
-        self.hierarchy_, self.classes_, self.node_weights_ = targets.hierarchy, targets.classes, alpha
-        self._sets = self._set_model(targets) if isinstance(targets, LabelSets) else None
-        self._class_leaves = targets.class_leaves
-        self._columns = by_class(problem.columns, targets.class_leaves)
-        self._values, self._by_feature = solution.weights.learned(), sp.issparse(problem.X)
-        self._bias = problem.bias
-        self.objective_, self.dual_objective_ = solution.certificate
-        self.gap_ = solution.certificate.gap
-        self.history_ = solution.history
-        self.n_iter_ = max(1, len(solution.history))
+        (primal, dual), gap, history = solution.certificate, solution.certificate.gap, solution.history
+        self.model_ = Model(
+            hierarchy=targets.hierarchy,
+            classes=targets.classes,
+            class_leaves=targets.class_leaves,
+            node_weights=alpha,
+            columns=by_class(problem.columns, targets.class_leaves),
+            weights=solution.weights.learned(),
+            bias=problem.bias,
+            training=Training(primal, dual, gap, max(1, len(history)), history),
+            sets=self._set_form(targets.form) if isinstance(targets, LabelSets) else None,
+            feature_names=getattr(self, "feature_names_in_", None),
+        )
         self._interrupted = solution.interrupted
         self._stream = None
         self._keep_state(problem, solution)

@@ -16,6 +16,7 @@ J. Platt (1999). Probabilistic outputs for support vector machines. Advances in 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from numbers import Integral
 from typing import Any, NamedTuple
 
@@ -26,12 +27,12 @@ from scipy.special import softmax
 from sklearn.model_selection import check_cv
 
 from nhsvm.errors import DataError
-from nhsvm.estimators._chunks import Learned
-from nhsvm.estimators._leaves import scores_of_all
+from nhsvm.estimators._options import n_threads
 from nhsvm.estimators._problem import LearningProblem
-from nhsvm.estimators._stored import by_class
 from nhsvm.estimators._targets import Codes, Targets
 from nhsvm.hierarchy.graph import FloatArray
+from nhsvm.model import Model
+from nhsvm.storage.samples import Samples
 
 _SCORES = 2**26  # held-out scores to keep; one number needs no more, however many samples there are
 _BLOCK = 2**20  # scores at work at a time
@@ -109,13 +110,17 @@ def _dealt(n_folds: int, codes: Codes, used: Codes, rng: np.random.Generator) ->
         yield np.setdiff1d(used, held_out), rng.permutation(held_out)
 
 
-def hold_out(problem: LearningProblem, folds: list[Fold], solver: Any, n_jobs: int | None) -> list[HeldOut] | None:
+def hold_out(
+    problem: LearningProblem, model: Model, folds: list[Fold], solver: Any, n_jobs: int | None
+) -> list[HeldOut] | None:
     """Scores of held-out samples, under models of the other samples; None if the user interrupts.
 
     Parameters
     ----------
     problem : LearningProblem
         Of all samples, with one label each.
+    model : Model
+        What was learned from all.
     folds : list of Fold
     solver : solver
     n_jobs : int or None
@@ -128,9 +133,10 @@ def hold_out(problem: LearningProblem, folds: list[Fold], solver: Any, n_jobs: i
         solution = solver.solve(problem.part(train))
         if solution.interrupted:
             return None
-        learned, held_out = Learned.of(solution, solved), held_out[:rows]
+        held_out = held_out[:rows]
         seen = np.unique(labels.codes[train])  # scores of other classes would say that nobody has learned them
-        scores = scores_of_all(solved.X[held_out], learned, by_class(solved.columns, labels.class_leaves), n_jobs)
+        fold_model = replace(model, weights=solution.weights.learned())
+        scores = fold_model.class_scores(Samples(solved.X[held_out]), n_threads=n_threads(n_jobs))
         truth = np.searchsorted(seen, labels.codes[held_out])
         found.append(HeldOut(scores[:, seen], truth, problem.weight[held_out]))
     return found

@@ -13,9 +13,8 @@ from nhsvm.errors import DataError, LabelError, OptionError
 from nhsvm.estimators._targets import Targets
 from nhsvm.hierarchy import Hierarchy
 from nhsvm.hierarchy.graph import FloatArray
+from nhsvm.storage.samples import LARGEST, check_indices, too_large, within
 
-LARGEST = 1e100  # of a feature: squares and their sums must be far from the limits of double precision
-SINGLE_LARGEST = 1e12  # the same for single precision
 X_CHECKS: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "accept_large_sparse": True}
 
 
@@ -26,7 +25,7 @@ def checked(estimator: Any, X: Any, *, reset: bool = False, bounded: bool = True
     any size: whoever scores them will notice, and for wide samples a look at all of them takes as long as scoring.
     """
     if sp.issparse(X):
-        _check_indices(X)
+        check_indices(X)
     try:
         X = validate_data(estimator, X, reset=reset, **X_CHECKS)
     except ValueError as error:
@@ -37,49 +36,6 @@ def checked(estimator: Any, X: Any, *, reset: bool = False, bounded: bool = True
     if (bounded or sp.issparse(X)) and not within(X, LARGEST):
         raise too_large(X)
     return X
-
-
-def _check_indices(X: Any) -> None:
-    """Indices of sparse samples are inside; scipy takes them on trust, and so do kernels."""
-    if X.format not in ("csr", "csc"):  # others are converted, and made anew
-        return
-    n_rows, n_columns = X.shape if X.format == "csr" else X.shape[::-1]
-    ends = X.indptr
-    if len(ends) != n_rows + 1 or ends[0] != 0 or (ends[1:] < ends[:-1]).any():
-        raise DataError(f"X is a damaged {X.format} matrix: its indptr does not count up from 0")
-    indices = X.indices[: ends[-1]]
-    if len(indices) < ends[-1] or len(X.data) < ends[-1]:
-        raise DataError(f"X is a damaged {X.format} matrix: its indptr goes beyond its indices")
-    if len(indices) and (int(indices.min()) < 0 or int(indices.max()) >= n_columns):
-        bad = int(np.flatnonzero((indices < 0) | (indices >= n_columns))[0])
-        raise DataError(f"X is a damaged {X.format} matrix: index {indices[bad]} is outside of 0 .. {n_columns - 1}")
-
-
-def too_large(X: Any) -> DataError:
-    """Values that cannot be computed with."""
-    return DataError(f"X has values up to {magnitude(X):.2g}, too large to compute with: scale the features")
-
-
-def magnitude(X: Any) -> float:
-    """The largest absolute value of some samples."""
-    values = X.data if sp.issparse(X) else X
-    return max(float(values.max()), -float(values.min())) if values.size else 0.0
-
-
-def within(X: Any, limit: float) -> bool:
-    """Whether no value of some samples is larger than ``limit``."""
-    values = X.data if sp.issparse(X) else X
-    flat = values.ravel(order="K")
-    if np.may_share_memory(flat, values):  # no copy: the length of all of it bounds the largest, in one look
-        with np.errstate(over="ignore"):
-            if float(np.dot(flat, flat)) <= limit**2:
-                return True
-    return magnitude(X) <= limit
-
-
-def precise_enough(X: Any, bias: float) -> bool:
-    """Whether sums of squares of these samples stay far from the limits of single precision."""
-    return bias <= SINGLE_LARGEST and within(X, SINGLE_LARGEST)
 
 
 def _first_not_finite(X: Any) -> str:

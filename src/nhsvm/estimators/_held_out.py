@@ -10,11 +10,12 @@ import scipy.sparse as sp
 
 from nhsvm.errors import DataError
 from nhsvm.estimators._calibration import Fold, splits
-from nhsvm.estimators._chunks import Learned, in_chunks
 from nhsvm.estimators._label_sets import LabelSets
+from nhsvm.estimators._options import n_threads
 from nhsvm.estimators._problem import LearningProblem
 from nhsvm.estimators._targets import Codes
 from nhsvm.hierarchy.graph import FloatArray
+from nhsvm.storage import score_in_chunks
 
 _SCORES = 2**25  # held-out scores to keep: 134 MB in single precision
 Floats = npt.NDArray[Any]
@@ -87,13 +88,13 @@ def hold_out_sets(problem: LearningProblem, folds: list[Fold], solver: Any, n_jo
         if solution.interrupted:
             return None
         held_out = held_out[:rows]
-        learned = Learned.of(solution, solved)
-        scores = np.empty((len(held_out), solved.columns.n_columns), dtype=learned.values.dtype)
+        weights = solution.weights.learned()
+        scores = np.empty((len(held_out), solved.columns.n_columns), dtype=weights.dtype)
 
         def store(some: slice, found: Floats, scores: Floats = scores) -> None:
             scores[some] = found
 
-        in_chunks(solved.X[held_out], learned, store, n_jobs)
+        score_in_chunks(solved.X[held_out], weights, solved.bias, store, n_threads=n_threads(n_jobs))
         parts.append(HeldOutSets(scores, truth[held_out], problem.weight[held_out]))
     return HeldOutSets(
         np.concatenate([part.scores for part in parts]),

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from nhsvm.errors import LabelError, UnknownLabelError
-from nhsvm.estimators._set_input import CONTAINERS, array_of, is_matrix, is_set, items_of, read, row_of, rows_of
+from nhsvm.estimators._set_input import array_of, is_matrix, is_set, items_of, read, row_of
 from nhsvm.estimators._targets import Labels, unique, within
 from nhsvm.hierarchy import Hierarchy
 from nhsvm.hierarchy.graph import IntArray, PtrArray
-
-FORMS = (*CONTAINERS, "dense", "sparse")
+from nhsvm.model.sets import decoded, rows_of
 
 
 @dataclass(frozen=True)
@@ -137,15 +135,7 @@ def decode_sets(encoded: LabelSets, indptr: Any, leaves: Any) -> Any:
     >>> decode_sets(encode_sets([("b", "a"), ("c",)], None), [0, 2, 3, 3], [1, 0, 2])
     array([('a', 'b'), ('c',), ()], dtype=object)
     """
-    class_of = np.argsort(encoded.class_leaves)  # a permutation, so this is its inverse
-    rows = rows_of(class_of[np.asarray(leaves, dtype=np.int64)], indptr, len(class_of))
-    if encoded.form not in CONTAINERS:
-        return rows if encoded.form == "sparse" else rows.astype(np.int64).toarray()
-    labels, container = encoded.classes.astype(object)[rows.indices].tolist(), CONTAINERS[encoded.form]
-    found = np.empty(rows.shape[0], dtype=object)
-    for i, (a, b) in enumerate(pairwise(rows.indptr.tolist())):
-        found[i] = container(labels[a:b])
-    return found
+    return decoded(encoded.classes, encoded.class_leaves, encoded.form, indptr, leaves)
 
 
 def matrix_of(y: Any, hierarchy: Hierarchy, classes: Labels) -> sp.csr_array:

@@ -2,37 +2,44 @@
 
 Learning from a sum of errors over labels leads to sets that are too small where labels are rare, or for measures that
 ask for something else. An offset b_n is added to the score of node n. First one offset for all leaves is chosen, by
-predicting all held-out samples again and again; then one for every leaf that is not rare, by the thresholds of
-:mod:`nhsvm.estimators._flips`, which take no prediction. So the number of predictions does not depend on the number of
-leaves. Every step is a guess from noisy values, so it must prove itself: it is found on one half of the samples, and
-counts on the other half, and the other way round; only if that is an improvement, what all samples say is taken.
+predicting all held-out samples again and again; then one for every leaf that is not rare, by :func:`threshold`, which
+takes no prediction. So the number of predictions does not depend on the number of leaves. Every step is a guess from
+noisy values, so it must prove itself: it is found on one half of the samples, and counts on the other half, and the
+other way round; only if that is an improvement, what all samples say is taken.
+
+A *flip* is a sample and a leaf that is added to its label set, or taken out of it, all else being as it is. Its gain
+says when it happens: under an offset o, the leaf is in the set if gain + o > 0. So the samples of one leaf, by falling
+gain, have it up to some place; what that is worth is known for every place by cumulated sums.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from numbers import Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
 
 from nhsvm.errors import OptionError
-from nhsvm.estimators._flips import Counts, apply, threshold
 from nhsvm.estimators._held_out import HeldOutSets
 from nhsvm.estimators._label_sets import LabelSets, decode_sets
 from nhsvm.estimators._measures import MEASURES, Measure
 from nhsvm.estimators._options import n_threads
-from nhsvm.estimators._replay import Replay
-from nhsvm.estimators._sets import Inference, on_leaves
 from nhsvm.hierarchy import Hierarchy
 from nhsvm.hierarchy.graph import BoolArray, FloatArray, IntArray
+from nhsvm.model.sets import Collected, Inference, on_leaves
+from nhsvm.threads import Team
 
 _COMMON = 17  # offsets tried for all leaves at once, and then
 _FINER = 6  # between the neighbours of the best
 _FEWEST = 5  # held-out samples that have a leaf whose offset is tuned
 _ROUNDS = 3  # over the leaves
 _PARTS = (1.0, 0.5)  # of the steps: single steps that are good each may be too much together
+SURE = 2.0  # standard errors by which a threshold must be better: the best of many places is so by chance, too
+_NEAR = 8  # samples looked at for a leaf, per sample that has it: more would be wrong for nearly all of them
+_NUMBERS = 2**20  # scores of nodes at work at a time
 
 
 def tuned_offsets(
@@ -58,8 +65,6 @@ def tuned_offsets(
         What is added to scores in any case.
     n_jobs : int or None
     """
-    from nhsvm.solvers._threads import Team
-
     h = sets.hierarchy
     if isinstance(option, str):
         measure = MEASURES[option]
@@ -172,3 +177,201 @@ class Search:
                 apply(mine, some, cut)  # what follows sees what was decided
                 step[self.graph.leaves[leaf]] = -cut
         return found
+
+
+# -- flips of single leaves --------------------------------------------------------------------------------------------
+
+
+class Counts(NamedTuple):
+    """|Y ∩ Ŷ|, |Y| and |Ŷ| of every sample, which change as labels are flipped; and its weight."""
+
+    both: FloatArray
+    true: FloatArray
+    pred: FloatArray
+    weight: FloatArray
+
+
+class Flips(NamedTuple):
+    """The samples that may gain or lose one leaf, by falling gain."""
+
+    sample: npt.NDArray[np.int64]
+    gain: FloatArray  # infinite where the leaf must stay
+    inside: BoolArray  # whether the leaf is predicted
+    right: BoolArray  # whether it is true
+    both: FloatArray  # by how much |Y ∩ Ŷ| is larger with the leaf than without
+    pred: FloatArray  # the same of |Ŷ|
+
+    def part(self, some: BoolArray) -> Flips:
+        """Those of some samples."""
+        arrays: Any = (array[some] for array in self)
+        return Flips(*arrays)
+
+
+def threshold(measure: Measure, counts: Counts, flips: Flips) -> float:
+    """The gain from which on a leaf is best predicted; 0, as it is, unless something else is surely better.
+
+    Its place has the largest sum of worths of all flips on the way there, less :data:`SURE` standard errors of the sum.
+    There is always a sample on either side, so that no leaf is silenced and none is given to all.
+    """
+    gain, worth = flips.gain, _worth(measure, counts, flips)
+    now = int(np.count_nonzero(gain > 0))
+    sums, squares = _cumulated(worth), _cumulated(worth**2)
+    surely = sums - sums[now] - SURE * np.sqrt(np.abs(squares - squares[now]))
+    place = np.flatnonzero((gain[:-1] > gain[1:]) & np.isfinite(gain[:-1])) + 1
+    if not len(place) or not surely[place].max() > 0.0:
+        return 0.0
+    best = place[np.argmax(surely[place])]
+    return float(0.5 * (gain[best - 1] + gain[best]))
+
+
+def apply(counts: Counts, flips: Flips, cut: float) -> None:
+    """Change the counts as if the leaf were predicted from that gain on."""
+    change = (flips.gain > cut).astype(float) - flips.inside
+    counts.both[flips.sample] += change * flips.both
+    counts.pred[flips.sample] += change * flips.pred
+
+
+def _worth(measure: Measure, counts: Counts, flips: Flips) -> FloatArray:
+    """What the leaf is worth at each sample: how much larger the measure is with it, but for a positive factor.
+
+    For means over samples, the difference. A ratio 2 Σ both / (Σ true + Σ pred) is at its largest value F where Σ both
+    − F/2 Σ pred is at its largest, so there a leaf is worth both − F/2 pred.
+    """
+    w = counts.weight[flips.sample]
+    if measure.average == "samples":
+        true = counts.true[flips.sample]
+        both = counts.both[flips.sample] - flips.inside * flips.both
+        pred = counts.pred[flips.sample] - flips.inside * flips.pred
+        without = measure.of(both, true, pred)
+        found: FloatArray = w * (measure.of(both + flips.both, true, pred + flips.pred) - without)
+        return found
+    both, pred = w * flips.both, w * flips.pred
+    if measure.average == "macro":
+        both, pred = w * flips.right, w
+        totals = (0.0, float(np.sum(both)), 0.0)
+    else:
+        now = [float(np.sum(counts.weight * count)) for count in counts[:3]]
+        totals = (now[0] - float(np.sum(both[flips.inside])), now[1], now[2] - float(np.sum(pred[flips.inside])))
+    best = float(measure.of(totals[0] + _cumulated(both), totals[1], totals[2] + _cumulated(pred)).max())
+    return both - 0.5 * best * pred
+
+
+def _cumulated(values: FloatArray) -> FloatArray:
+    return np.concatenate([[0.0], np.cumsum(values)])
+
+
+# -- held-out samples, predicted again ---------------------------------------------------------------------------------
+
+
+class Replay:
+    """Predictions for held-out samples.
+
+    Parameters
+    ----------
+    inference : Inference
+    held : HeldOutSets
+    base : array of n_nodes
+        What is added to scores in any case.
+    team : Team
+    """
+
+    def __init__(self, inference: Inference, held: HeldOutSets, base: FloatArray, team: Team) -> None:
+        self.inference, self.graph, self.held, self.base, self.team = inference, inference.graph, held, base, team
+        self._step = max(1, _NUMBERS // self.graph.n_nodes)
+        self._closures = self.graph.leaf_matrix()
+
+    def predicted(self, offsets: FloatArray) -> sp.csr_array:
+        """Leaves of the best label set of every sample, as a 0/1 matrix."""
+        sets = Collected(len(self.held.scores))
+
+        def use(rows: slice) -> None:
+            sets.add(rows, *self.inference.leaves(self._best(rows, offsets)[1]))
+
+        self._each(use)
+        indptr, leaves = sets.all()
+        return sp.csr_array((np.ones(len(leaves), np.int8), leaves, indptr), self.held.true.shape)
+
+    def gains_of_true(self) -> FloatArray:
+        """What the true labels of all samples add to the best label sets."""
+        from nhsvm.oracles.dag.primal import label_gains
+
+        true = self.held.true
+        gains = np.empty(true.nnz)
+
+        def use(rows: slice) -> None:
+            here = slice(true.indptr[rows.start], true.indptr[rows.stop])
+            owner = np.repeat(np.arange(rows.stop - rows.start), np.diff(true.indptr[rows.start : rows.stop + 1]))
+            found = label_gains(self.graph, *self._best(rows, np.zeros(self.graph.n_nodes)))
+            gains[here] = found[owner, true.indices[here]]
+
+        self._each(use)
+        return gains
+
+    def counts(self, predicted: sp.csr_array, counted: FloatArray) -> Counts:
+        """Sizes of the sets of every sample; a node counts ``counted``, 0 or 1."""
+        true, pred = (sp.csr_array(y @ self._closures) for y in (self.held.true, predicted))
+        true.data[:] = pred.data[:] = 1.0
+        both = sp.csr_array(true.multiply(pred))
+        return Counts(both @ counted, true @ counted, pred @ counted, self.held.weight)
+
+    def flips(
+        self, offsets: FloatArray, predicted: sp.csr_array, which: IntArray, counted: FloatArray
+    ) -> Iterator[Flips]:
+        """Of every leaf in ``which``, the samples that have it, and those that are nearest to getting it."""
+        from nhsvm.oracles.dag.primal import label_gains
+
+        n = len(self.held.scores)
+        gains = np.empty((len(which), n), dtype=np.float32)
+
+        def use(rows: slice) -> None:
+            gains[:, rows] = label_gains(self.graph, *self._best(rows, offsets), which).T
+
+        self._each(use)
+        needed = np.full(n, not self.inference.allow_empty) & (np.diff(predicted.indptr) == 1)
+        true, pred = self.held.true.tocsc(), predicted.tocsc()
+        found = []
+        for gain, leaf in zip(gains, which.tolist(), strict=True):
+            right, inside = (y.indices[y.indptr[leaf] : y.indptr[leaf + 1]] for y in (true, pred))
+            gain[inside[needed[inside] & (gain[inside] <= 0)]] = np.inf
+            near = min(n, _NEAR * len(right) + 16)
+            samples = np.union1d(np.union1d(right, inside), np.argpartition(-gain, near - 1)[:near])
+            order = samples[np.argsort(-gain[samples], kind="stable")]
+            found.append((order, gain[order].astype(np.float64), np.isin(order, inside), np.isin(order, right)))
+        sizes = self._sizes(predicted, which, counted, [order for order, *_ in found])
+        for one, size in zip(found, sizes, strict=True):
+            yield Flips(*one, *size)
+
+    def _sizes(
+        self, predicted: sp.csr_array, which: IntArray, counted: FloatArray, samples: list[npt.NDArray[np.int64]]
+    ) -> Iterator[tuple[FloatArray, FloatArray]]:
+        """For every leaf and its samples, how many true nodes, and how many in all, come and go with it."""
+        from nhsvm.oracles.dag.primal import label_gains
+
+        ends = np.cumsum([len(some) for some in samples])
+        leaf = np.repeat(np.arange(len(which)), [len(some) for some in samples])
+        sample = np.concatenate([*samples, np.zeros(0, np.int64)])
+        order = np.argsort(sample, kind="stable")
+        both, pred = np.empty(len(sample)), np.empty(len(sample))
+
+        def use(rows: slice) -> None:
+            here = order[slice(*np.searchsorted(sample[order], [rows.start, rows.stop]))]
+            true, chosen = (sp.csr_array(y[rows] @ self._closures).toarray() > 0 for y in (self.held.true, predicted))
+            for out, values in ((both, true * counted), (pred, np.tile(counted, (len(true), 1)))):
+                changes = label_gains(self.graph, values, chosen.astype(np.uint8), which)
+                out[here] = changes[sample[here] - rows.start, leaf[here]]
+
+        self._each(use)
+        return zip(np.split(both, ends[:-1]), np.split(pred, ends[:-1]), strict=True)
+
+    def _best(self, rows: slice, offsets: FloatArray) -> tuple[FloatArray, npt.NDArray[np.uint8]]:
+        return self.inference.best(self.held.scores[rows], self.base + offsets)
+
+    def _each(self, use: Callable[[slice], None]) -> None:
+        """``use`` for all samples, some at a time, on all threads."""
+        n = len(self.held.scores)
+
+        def work(lo: int, hi: int) -> None:
+            for k in range(lo, hi):
+                use(slice(k * self._step, min(n, (k + 1) * self._step)))
+
+        self.team.split(-(-n // self._step), work)

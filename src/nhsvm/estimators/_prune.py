@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
-from sklearn.base import is_classifier
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from nhsvm.errors import OptionError
-from nhsvm.estimators._stored import with_weights
-from nhsvm.options import is_number
-from nhsvm.packed import Packed
-from nhsvm.rows import StoredRows
-
-_BLOCK = 2**22  # weights of a table that are looked at together
+from nhsvm.estimators._answers import Answering, with_model
+from nhsvm.sizes import is_number
 
 
 class Effect(NamedTuple):
@@ -105,27 +100,15 @@ def prune(
     """
     _check(share, threshold, X, y)
     svm = model[-1] if isinstance(model, Pipeline) else model
-    if not is_classifier(svm) or not hasattr(svm, "_packed"):
+    if not isinstance(svm, Answering):
         raise OptionError(f"prune takes a model of nhsvm, or a pipeline that ends in one, not a {type(svm).__name__}")
     check_is_fitted(svm)
-    values = svm._values.widened() if isinstance(svm._values, Packed) else svm._values
-    lists = _lists(values, svm._by_feature)
-    n_weights = int(np.count_nonzero(lists.value))
-    rows = _largest(lists, _least(lists.value, share, threshold))
-    smaller = with_weights(svm, rows, True)
+    before, after = svm.model_.weights, svm.model_.pruned(share, threshold).weights
+    smaller = with_model(svm, replace(svm.model_, weights=after))
     made = Pipeline([*model.steps[:-1], (model.steps[-1][0], smaller)]) if isinstance(model, Pipeline) else smaller
-    kept = len(rows.value) + int(np.count_nonzero(rows.full))
+    n_weights, n_kept = (kept.count_nonzero() - int(np.count_nonzero(kept.constant)) for kept in (before, after))
     effect = None if X is None else effect_of(model, made, X, y)
-    return Pruned(made, n_weights, kept, svm._values.nbytes, rows.nbytes, effect)
-
-
-class _Lists(NamedTuple):
-    """Columns and weights of every feature, one after the other; and of the constant feature."""
-
-    indptr: npt.NDArray[np.int64]
-    column: npt.NDArray[Any]
-    value: npt.NDArray[Any]
-    constant: npt.NDArray[Any]
+    return Pruned(made, n_weights, n_kept, before.nbytes, after.nbytes, effect)
 
 
 def _check(share: Any, threshold: Any, X: Any, y: Any) -> None:
@@ -137,36 +120,6 @@ def _check(share: Any, threshold: Any, X: Any, y: Any) -> None:
         raise OptionError(f"threshold must be a number of at least 0, not {threshold!r}")
     if (X is None) != (y is None):
         raise OptionError("held-out data are samples and labels: give both X and y")
-
-
-def _lists(values: Any, by_feature: bool) -> _Lists:
-    if isinstance(values, StoredRows):
-        found = values.to_csc()
-        return _Lists(found.indptr.astype(np.int64), found.indices, found.data, values.constant)
-    table = values if by_feature else values.T
-    counts, index, value = [np.zeros(1, np.int64)], [], []
-    step = max(1, _BLOCK // max(1, table.shape[1]))
-    for lo in range(0, len(table) - 1, step):
-        part = table[lo : min(lo + step, len(table) - 1)]
-        row, column = np.nonzero(part)
-        counts.append(np.bincount(row, minlength=len(part)))
-        index.append(column.astype(np.uint32))
-        value.append(part[row, column])
-    return _Lists(np.cumsum(np.concatenate(counts)), np.concatenate(index), np.concatenate(value), table[-1].copy())
-
-
-def _least(weights: npt.NDArray[Any], share: float | None, threshold: float | None) -> float:
-    """The smallest absolute weight that is kept."""
-    if share is None:
-        return float(threshold or 0.0)
-    drop = int(share * len(weights))
-    return float(np.partition(np.abs(weights), drop)[drop]) if drop else 0.0
-
-
-def _largest(lists: _Lists, least: float) -> StoredRows:
-    indptr, index, value, constant = lists
-    keep = np.abs(value) >= least
-    return StoredRows.from_lists(np.concatenate([[0], np.cumsum(keep)])[indptr], index[keep], value[keep], constant)
 
 
 def effect_of(model: Any, smaller: Any, X: Any, y: Any) -> Effect:

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from nhsvm.columns import column_parents, make_columns
 from nhsvm.estimators._curve_fit import fit_curves
-from nhsvm.estimators._curves import node_margins
 from nhsvm.estimators._held_out import HeldOutSets
 from nhsvm.estimators._label_sets import LabelSets
 from nhsvm.estimators._memory import allowed_bytes
 from nhsvm.estimators._offsets import tuned_offsets
+from nhsvm.estimators._options import n_threads
 from nhsvm.estimators._problem import LearningProblem
 from nhsvm.estimators._set_problem import loss_weights, training_oracles, true_columns
-from nhsvm.estimators._sets import SetModel, held_gains, on_leaves
 from nhsvm.hierarchy.graph import FloatArray
+from nhsvm.model import SetForm
+from nhsvm.model.calibration import node_margins
+from nhsvm.model.sets import gains_of_scores, on_leaves
 from nhsvm.weights import node_weights
 
 
 class SetFit:
     """The problem of label sets, what is stored of it, and what held-out folds teach."""
+
+    _independent = False  # whether each label has a score of its own
 
     def _set_problem(self: Any, X: Any, sets: LabelSets, weight: FloatArray) -> tuple[Any, FloatArray]:
         """The learning problem, with C_i = C · sample weight; and α."""
@@ -49,19 +54,22 @@ class SetFit:
         )
         return problem, alpha
 
-    def _set_model(self: Any, sets: LabelSets) -> SetModel:
-        return SetModel(sets.form, bool(self.allow_empty), float(self.leaf_offset))
+    def _set_form(self: Any, form: str) -> SetForm:
+        return SetForm(form, bool(self.allow_empty), float(self.leaf_offset), self._independent, self.oracle == "lp")
 
     def _learn_from_sets(self: Any, problem: LearningProblem, held: HeldOutSets) -> None:
         """Learn ``offsets_``, and the curves of probabilities."""
         sets = problem.labels
         assert isinstance(sets, LabelSets)
         # without proofs: on a DAG they take most of the time, and seldom change a set
-        inference = self._inference(exact=False)
+        inference = self.model_.inference(exact=False)
         if self.offsets is not None:
-            self.offsets_ = tuned_offsets(self.offsets, sets, inference, held, self._all_offsets(), self.n_jobs)
+            base = self.model_.all_offsets()
+            offsets = tuned_offsets(self.offsets, sets, inference, held, base, self.n_jobs)
+            self.model_ = replace(self.model_, offsets=offsets)
         if self.probability:
             graph = sets.hierarchy.graph
-            margins = node_margins(graph, held_gains(inference, held.scores, self._all_offsets(), self.n_jobs))
+            gains = gains_of_scores(inference, held.scores, self.model_.all_offsets(), n_threads(self.n_jobs))
             true = (held.true @ graph.leaf_matrix()).toarray() > 0
-            self._curves = fit_curves(margins, true, held.weight, held.scores)
+            curves = fit_curves(node_margins(graph, gains), true, held.weight, held.scores)
+            self.model_ = replace(self.model_, curves=curves)

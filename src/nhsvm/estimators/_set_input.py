@@ -14,8 +14,8 @@ from nhsvm.hierarchy import Hierarchy
 from nhsvm.hierarchy.build import collection
 from nhsvm.hierarchy.graph import PtrArray
 from nhsvm.hierarchy.hashes import first_crowded
+from nhsvm.model.sets import CONTAINERS, rows_of
 
-CONTAINERS: dict[str, Any] = {"list": list, "tuple": tuple, "set": set, "frozenset": frozenset}
 _NUMBERS = (bool, int, float, np.bool_, np.integer, np.floating)
 Given = tuple[Labels, Codes, PtrArray, str]  # sample i has names[codes[indptr[i] : indptr[i + 1]]], some perhaps twice
 
@@ -28,14 +28,6 @@ def read(y: Any, hierarchy: Hierarchy | None, classes: Any) -> Given:
 def is_matrix(y: Any) -> bool:
     """Whether ``y`` has rows and columns, not one item a sample."""
     return bool(sp.issparse(y) or len(getattr(y, "shape", (1,))) != 1)
-
-
-def rows_of(indices: Any, indptr: Any, width: int) -> sp.csr_array:
-    """A matrix with ones at the given places."""
-    rows = sp.csr_array((np.ones(len(indices), np.int8), indices, indptr), (len(indptr) - 1, width), copy=True)
-    rows.sum_duplicates()  # sorts too
-    rows.data[:] = 1
-    return rows
 
 
 def row_of(indptr: PtrArray, k: Any) -> int:

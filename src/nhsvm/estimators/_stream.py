@@ -57,7 +57,7 @@ class Stream:
                 oracle, alpha = self._oracle(targets.hierarchy)
             else:
                 state, oracle, alpha = begun
-                X = sp.csr_array(X) if self._by_feature else X.toarray() if sp.issparse(X) else X
+                X = sp.csr_array(X) if self.model_.weights.by_feature else X.toarray() if sp.issparse(X) else X
             problem, solver = self._problem(X, targets, self._relative_costs(targets, weight), oracle), self._solver()
             if begun is None:
                 state = solver.begin(problem)
@@ -94,4 +94,4 @@ def _more_targets(estimator: Any, y: Any, classes: Any) -> Targets:
     if classes is not None and unique(as_labels(classes))[0].tolist() != known.tolist():
         raise LabelError("classes are not those of the first call of partial_fit")
     codes = within(*unique(as_labels(y)), known)
-    return Targets(estimator.hierarchy_, known, estimator._class_leaves, codes)
+    return Targets(estimator.hierarchy_, known, estimator.model_.class_leaves, codes)

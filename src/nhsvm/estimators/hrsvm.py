@@ -5,17 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from nhsvm.columns import Columns, make_columns
+from nhsvm.columns import make_columns
 from nhsvm.errors import OptionError
 from nhsvm.estimators._base import HierarchicalSVM
 from nhsvm.estimators._label_sets import LabelSets
 from nhsvm.estimators._memory import allowed_bytes
 from nhsvm.estimators._problem import LearningProblem
-from nhsvm.estimators._sets import Inference
 from nhsvm.estimators._targets import Targets
-from nhsvm.hierarchy.graph import FloatArray, Graph, IntArray, Ragged
+from nhsvm.hierarchy.graph import FloatArray, Ragged
 from nhsvm.options import Preset
 from nhsvm.weights import Uniform, node_weights
 
@@ -32,6 +30,7 @@ class HRSVM(HierarchicalSVM):
     the leaf of the highest score if there is none.
     """
 
+    _independent = True
     _preset = Preset(
         "auto",
         settled={
@@ -94,51 +93,3 @@ class HRSVM(HierarchicalSVM):
             memory=allowed_bytes(self.memory_limit),
         )
         return LearningProblem(labels, weight, alpha, costs, self.C, solved)
-
-    def _inference(self, *, exact: bool = True) -> Inference:
-        return LeafInference(self.hierarchy_.graph, self._columns, self._class_leaves, self._sets.allow_empty)
-
-    def _counted(self, node: int, predicted: IntArray) -> IntArray:
-        """All of Ā(l), of label sets too: a leaf's score does not depend on what else is predicted."""
-        own: IntArray = self.hierarchy_.graph.ancestors.row(node)
-        return own
-
-
-class LeafInference(Inference):
-    """Label sets of leaves that have their scores by themselves: those above 0, and the best one if there is none.
-
-    The scores that it gives to inner nodes are 0, and those of leaves are sums over their paths: so what a leaf adds to
-    a label set is its own score.
-
-    Parameters
-    ----------
-    graph : Graph
-    columns : Columns
-        Leaves in the order of classes.
-    class_leaves : array of n_classes
-        Their positions among the leaves of the graph.
-    allow_empty : bool
-    """
-
-    def __init__(self, graph: Graph, columns: Columns, class_leaves: IntArray, allow_empty: bool) -> None:
-        self.graph, self.allow_empty = graph, allow_empty
-        self._columns, self._own = columns, graph.leaves[class_leaves]
-        self._position = np.cumsum(graph.is_leaf, dtype=np.int32) - np.int32(1)
-
-    def best(self, scores: npt.NDArray[Any], offsets: FloatArray) -> tuple[FloatArray, npt.NDArray[np.uint8]]:
-        """(scores of nodes, 1 for the leaves of the best set); ``offsets`` of leaves are added."""
-        from nhsvm.oracles.leaves import leaf_scores
-
-        found = np.empty((len(scores), len(self._own)), dtype=scores.dtype)
-        leaf_scores(self._columns, scores, found)
-        found = found + offsets[self._own]
-        chosen = found > 0.0
-        if not self.allow_empty:
-            alone = np.flatnonzero(~chosen.any(axis=1))
-            chosen[alone, found[alone].argmax(axis=1)] = True
-        full, inside = (
-            np.zeros((len(scores), self.graph.n_nodes)),
-            np.zeros((len(scores), self.graph.n_nodes), np.uint8),
-        )
-        full[:, self._own], inside[:, self._own] = found, chosen
-        return full, inside

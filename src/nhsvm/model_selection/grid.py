@@ -14,7 +14,7 @@ from sklearn.pipeline import Pipeline
 from nhsvm.errors import OptionError
 from nhsvm.estimators._base import HierarchicalSVM
 from nhsvm.model_selection._refusal import why_refused
-from nhsvm.options import is_number
+from nhsvm.sizes import is_number
 from nhsvm.weights import SCHEMES
 
 PAPER_LAMBDAS = tuple(10.0**k for k in range(-8, 3))

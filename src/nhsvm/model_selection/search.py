@@ -18,7 +18,7 @@ from nhsvm.model_selection._walk import Budget, Fits, Walk, walk_all
 from nhsvm.model_selection.grid import PAPER_LAMBDAS, Grid, costs, last_name, last_step, make_plan
 from nhsvm.model_selection.path import split_pipeline
 from nhsvm.model_selection.result import CUT, Trial, Tuning, choose
-from nhsvm.options import is_number
+from nhsvm.sizes import is_number
 
 Progress = Callable[[Trial, int, int], Any]
 

@@ -348,7 +348,7 @@ class Samples(NamedTuple):
 
 
 class WeightRows(NamedTuple):
-    """See :class:`nhsvm.rows.StoredRows`."""
+    """See :class:`nhsvm.storage.StoredRows`."""
 
     start: PtrArray
     size: IntArray
@@ -356,6 +356,11 @@ class WeightRows(NamedTuple):
     value: Floats
     full: Floats
     constant: Floats
+
+
+def weight_rows(rows: Any) -> WeightRows:
+    """Weights in rows, as the kernel takes them."""
+    return WeightRows(rows.start, rows.size, rows.index, rows.value, rows.full, rows.constant)
 
 
 def column_tree(columns: Columns) -> ColumnTree:

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from nhsvm.errors import DataError
+from nhsvm.estimators._options import n_threads
 from nhsvm.hierarchy.graph import BoolArray, FloatArray, IntArray
 from nhsvm.metrics.inputs import closures
 from nhsvm.report._model import Parts, chunks, rows
@@ -93,6 +94,7 @@ def _label_margins(model: Any, X: Any, wrong: Counts, pred: Any, truth: Truth) -
 def _sets(parts: Parts, X: Any, truth: Truth, n_bins: int) -> Answers:
     """One pass: what every class adds to the best set says which are in it, how surely, and how probable nodes are."""
     model, n = parts.last, truth.true.shape[0]
+    fitted, threads = model.model_, n_threads(model.n_jobs)
     graph, n_nodes = model.hierarchy_.graph, truth.hierarchy.n_nodes
     own = [i for i, virtual in enumerate(model.hierarchy_.is_virtual) if not virtual]
     nodes = truth.hierarchy.numbers([model.hierarchy_.nodes[i] for i in own])  # of the columns, in our numbers
@@ -104,15 +106,15 @@ def _sets(parts: Parts, X: Any, truth: Truth, n_bins: int) -> Answers:
     sizes: list[Counts] = [np.zeros(1, dtype=np.int64)]
     found: list[IntArray] = []
     for part, some in chunks(X, n, max(1, _NUMBERS // n_nodes)):
-        gains, inside, along = model._gains(some)
+        gains, inside, along = fitted.gains(some, n_threads=threads)
         sizes.append(inside.sum(axis=1))
         found.append(truth.class_nodes[np.nonzero(inside)[1]])
         margin[part] = _set_margins(gains, inside, truth.true[part][:, truth.class_nodes].toarray())
-        scores = model._margins(gains)
+        scores = fitted.margins(gains)
         if bins is not None:
             if not graph.is_tree:  # probabilities of label sets on a DAG are those of sets without a proof
-                gains, _, along = model._gains(some, exact=False)
-            scores = model._curves.probabilities(model._margins(gains), along, graph)
+                gains, _, along = fitted.gains(some, exact=False, n_threads=threads)
+            scores = fitted.curves.probabilities(fitted.margins(gains), along, graph)
             bins.add(scores[:, own][:, counted].ravel(), true_all[part].toarray()[:, counted].ravel())
         if kept is not None:
             kept[part] = scores[:, own]

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from nhsvm.errors import OptionError
 from nhsvm.hierarchy.drawing import summary
+from nhsvm.model import Model
 
 _OPTIONS = ("C", "weights", "loss", "margin", "solver", "tol", "class_weight", "leaf_offset", "offsets", "probability")
 _LEARNED = {
@@ -34,21 +35,27 @@ class Parts(NamedTuple):
     """Of all steps."""
 
     @property
+    def learned(self) -> Model | None:
+        """What a model of ours has learned; None for one of another library."""
+        found = getattr(self.last, "model_", None)
+        return found if isinstance(found, Model) else None
+
+    @property
     def history(self) -> list[dict[str, Any]]:
         """Records of the passes of training; of other libraries' models, whose records are others, none."""
-        return list(getattr(self.last, "history_", None) or []) if hasattr(self.last, "_sets") else []
+        return [] if self.learned is None else list(self.learned.training.history)
 
     @property
     def has_sets(self) -> bool:
         """Whether it predicts label sets; a classifier that is not ours is taken to predict one label."""
-        return getattr(self.last, "_sets", None) is not None
+        return self.learned is not None and self.learned.sets is not None
 
     @property
     def has_probabilities(self) -> bool:
         if not hasattr(self.last, "predict_proba"):
             return False
         # a fit that was interrupted has none, though it was asked for them
-        return not hasattr(self.last, "_sets") or hasattr(self.last, "_curves" if self.has_sets else "temperature_")
+        return self.learned is None or self.learned.has_probabilities
 
 
 def take_apart(model: Any) -> Parts:

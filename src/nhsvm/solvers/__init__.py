@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from nhsvm.solvers._problem import Problem, Solution, prepare
+from nhsvm.solvers._problem import Problem, Solution
 from nhsvm.solvers.alternating import Alternating
 from nhsvm.solvers.dual import Dual
 from nhsvm.solvers.sgd import Sgd
+from nhsvm.storage.samples import prepare
 
 SOLVERS = {"alternating": Alternating, "dual": Dual, "sgd": Sgd}
 """Every solver by its name, which is its file's."""

@@ -15,8 +15,8 @@ from nhsvm.objective import Certificate, penalty
 from nhsvm.solvers._memory import Weights
 from nhsvm.solvers._problem import Callback, Record
 from nhsvm.solvers._rounding import gamma, largest_norms, largest_penalty, least_dual, lengths
-from nhsvm.solvers._threads import Team
 from nhsvm.solvers._updates import Updates
+from nhsvm.threads import Team
 
 SWEEPS = 5  # over the samples of a batch
 _IDLE = 10  # passes without progress after which single precision is given up

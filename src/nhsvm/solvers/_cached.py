@@ -12,6 +12,7 @@ from nhsvm.columns import Columns
 from nhsvm.hierarchy.graph import FloatArray, IntArray, PtrArray
 from nhsvm.solvers._block import cached_kernel
 from nhsvm.solvers._planes import Planes
+from nhsvm.storage.table import Table
 
 _OVERHEAD = 100  # time that a batch spends on a sample beside its columns, in units of one column
 
@@ -27,9 +28,9 @@ class CachedPasses(ABC):
     grown = overfull = bulky = False  # a table has the size it has
     placed = False  # a weight is found without looking for it
 
-    def learned(self) -> npt.NDArray[Any]:
+    @abstractmethod
+    def learned(self) -> Table:
         """U as a model keeps it."""
-        return self.values
 
     @abstractmethod
     def entries(self) -> tuple[Any, Any, Any]:

@@ -12,8 +12,9 @@ import scipy.sparse as sp
 from nhsvm._jit import kernel
 from nhsvm.hierarchy.graph import FloatArray
 from nhsvm.solvers._cached import CachedPasses
-from nhsvm.solvers._threads import Team
 from nhsvm.solvers._updates import Scorer, Updates
+from nhsvm.storage.table import Table, dense_scores
+from nhsvm.threads import Team
 
 _VECTOR = 4  # time of a product of two vectors, in units of one in a product of matrices
 _NONE = np.zeros(0, dtype=np.int32)  # dense samples need no lists of features
@@ -59,6 +60,10 @@ class DenseWeights(CachedPasses):
         squares: FloatArray = np.einsum("ij,ij->i", self.X, self.X, dtype=np.float64)
         return squares + self.bias**2
 
+    def learned(self) -> Table:
+        """U as a model keeps it."""
+        return Table(self.values, by_feature=False)
+
     def coef(self) -> npt.NDArray[Any]:
         """U as (n_columns, n_features), a view."""
         return self.values[:, :-1]
@@ -83,14 +88,7 @@ class DenseWeights(CachedPasses):
 
     def scores(self, rows: npt.NDArray[np.int64], out: npt.NDArray[Any]) -> None:
         """``out[t] = U x`` for the samples ``rows``; summed in the precision of ``out``, or of X if that is higher."""
-        dtype = np.promote_types(self.X.dtype, out.dtype)  # to turn the weights into it is less work than X
-        coef = self.coef().T.astype(dtype, copy=False)
-        for lo in range(0, len(rows), _CHUNK):
-            some = rows[lo : lo + _CHUNK]
-            in_order = bool((np.diff(some) == 1).all())  # needs no copy
-            part = self.X[some[0] : some[-1] + 1] if in_order else self.X[some]
-            np.matmul(part.astype(dtype, copy=False), coef, out=out[lo : lo + _CHUNK], casting="same_kind")
-        out += self.values[:, -1].astype(dtype, copy=False) * dtype.type(self.bias)
+        dense_scores(self.X, self.values, self.bias, rows, out)
 
     def _taken(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
         """Some samples, in the precision of the weights."""

@@ -13,17 +13,19 @@ import scipy.sparse as sp
 from nhsvm.columns import Columns
 from nhsvm.hierarchy.graph import FloatArray, IntArray, PtrArray
 from nhsvm.oracles.leaves import Proposals
-from nhsvm.rows import StoredRows
 from nhsvm.solvers._block import placed_kernel
 from nhsvm.solvers._places import Places, find_places
 from nhsvm.solvers._planes import Planes
 from nhsvm.solvers._row_changes import apply_kernel, promote_kernel
 from nhsvm.solvers._row_rebuild import bounds_kernel, counts_kernel, first_entries, rebuild_kernel
 from nhsvm.solvers._row_tails import tails_kernel
-from nhsvm.solvers._rows import Rows, scores_kernel
-from nhsvm.solvers._sparse import SparseBatch, csr, squared_norms
-from nhsvm.solvers._threads import Team
+from nhsvm.solvers._rows import Rows
+from nhsvm.solvers._sparse import SparseBatch, squared_norms
 from nhsvm.solvers._updates import Scorer, Updates
+from nhsvm.storage.kernels import rows_kernel
+from nhsvm.storage.rows import StoredRows
+from nhsvm.storage.samples import csr
+from nhsvm.threads import Team
 
 _ENTRIES = 2**20  # of the samples, in one block of features whose rows are made anew
 _GROWTH = 1.3  # rows that have this much more room than when they were last made anew are made anew
@@ -112,7 +114,7 @@ class HybridWeights:
     def head_scores(self, rows: npt.NDArray[np.int64], head: int, out: npt.NDArray[Any]) -> None:
         """The same, but of full rows only the first columns are read; :meth:`add_tails` knows of the others."""
         samples = self.indptr, self.indices, self.data
-        scores_kernel(rows, *samples, *self.rows.arrays, self.constant, self.bias, head, out)
+        rows_kernel(rows, *samples, *self.rows.arrays, self.constant, self.bias, head, out)
 
     def add_tails(self, rows: npt.NDArray[np.int64], leaves: IntArray, columns: Columns, found: Proposals) -> None:
         """Make the values of labels exact that were proposed by :meth:`head_scores` up to ``columns.head``."""
@@ -251,26 +253,6 @@ class HybridWeights:
     def overfull(self) -> bool:
         """Whether rows take more than they may; making them anew may help."""
         return self.rows.used > self.limit
-
-
-class StoredWeights:
-    """Samples, and weights of a fitted model in rows: scores only.
-
-    Parameters
-    ----------
-    X : csr_array
-    rows : StoredRows
-    bias : float
-    """
-
-    def __init__(self, X: sp.csr_array, rows: StoredRows, bias: float) -> None:
-        self.X, self.rows, self.bias = X, rows, float(bias)
-
-    def scores(self, rows: npt.NDArray[np.int64], out: npt.NDArray[Any]) -> None:
-        """``out[t] = U x`` for the samples ``rows``; summed in the precision of ``out``."""
-        X, stored = self.X, self.rows
-        samples = X.indptr, X.indices, X.data
-        scores_kernel(rows, *samples, *stored.arrays, stored.constant, self.bias, out.shape[1], out)
 
 
 class HybridBatch(SparseBatch):

@@ -40,11 +40,11 @@ from nhsvm.solvers._independent_step import (
 )
 from nhsvm.solvers._memory import Weights, make_weights
 from nhsvm.solvers._planes import Planes
-from nhsvm.solvers._problem import prepare
 from nhsvm.solvers._rounding import excess, largest_primal, of_sums, path_sums
-from nhsvm.solvers._threads import Team
 from nhsvm.solvers._updates import Updates
 from nhsvm.solvers.dual import Dual
+from nhsvm.storage.samples import prepare
+from nhsvm.threads import Team
 
 _NEW = 64  # leaves that a visit may add to those of a sample, beside the true ones
 _BATCH = 256  # samples

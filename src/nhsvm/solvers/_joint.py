@@ -14,7 +14,7 @@ from nhsvm.solvers._ascent import Ascent
 from nhsvm.solvers._budget import Budget
 from nhsvm.solvers._problem import Record
 from nhsvm.solvers._rounding import gamma, largest_penalty, least_dual
-from nhsvm.solvers._threads import Team
+from nhsvm.threads import Team
 
 _HASTE = (1.0, 20.0)  # least and first: while the gap at fixed weights is so many times what weights add, these stay
 _VAIN = 8  # changes of weights without a smaller gap, after which there is less haste

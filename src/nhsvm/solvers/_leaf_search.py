@@ -18,7 +18,7 @@ from nhsvm.oracles.protocol import check_finite
 from nhsvm.solvers._levels import Levels, Making
 from nhsvm.solvers._memory import Weights
 from nhsvm.solvers._set_problem import SetProblem
-from nhsvm.solvers._threads import Team
+from nhsvm.threads import Team
 
 # budget and precision of searches with bounds, and whether they branch
 _EFFORTS = (5_000, 1e-3, False), (50_000, 1e-4, False), (700_000, 1e-6, True)

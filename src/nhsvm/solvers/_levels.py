@@ -32,8 +32,8 @@ from nhsvm.solvers._level_marginals import beta_kernel, held_kernel, keep_kernel
 from nhsvm.solvers._level_step import ALL, level_batch_kernel
 from nhsvm.solvers._rounding import excess
 from nhsvm.solvers._steps import Steps, pointers
-from nhsvm.solvers._threads import Team
 from nhsvm.solvers._updates import Updates
+from nhsvm.threads import Team
 
 CHUNK = 16  # samples that a thread lays out at a time
 

@@ -21,8 +21,8 @@ from nhsvm.solvers._carry import carried
 from nhsvm.solvers._marginal_step import marginal_batch_kernel
 from nhsvm.solvers._rounding import UNIT
 from nhsvm.solvers._steps import Steps
-from nhsvm.solvers._threads import Team
 from nhsvm.solvers._updates import Updates
+from nhsvm.threads import Team
 
 
 class Active(NamedTuple):

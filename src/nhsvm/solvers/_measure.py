@@ -8,7 +8,7 @@ from nhsvm.hierarchy.graph import FloatArray, IntArray
 from nhsvm.solvers._memory import Weights
 from nhsvm.solvers._problem import Problem
 from nhsvm.solvers._rounding import of_sums, path_sums
-from nhsvm.solvers._threads import Team
+from nhsvm.threads import Team
 
 _SCORES = 2**18  # scores (samples × columns) in one chunk
 

@@ -29,8 +29,8 @@ from nhsvm.solvers._rounding import gamma, of_sums
 from nhsvm.solvers._set_certificate import AT_A_TIME, READY, SetCertificate
 from nhsvm.solvers._set_problem import SetProblem
 from nhsvm.solvers._steps import Steps, follow, loss_terms
-from nhsvm.solvers._threads import Team
 from nhsvm.solvers._updates import Updates
+from nhsvm.threads import Team
 
 _ALL_SCORES = 2**23  # scores (samples × columns) in a batch of a search
 _ORACLE = 100  # time of a DAG's oracle, in units of reading the weights of all columns once

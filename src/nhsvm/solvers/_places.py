@@ -20,7 +20,7 @@ from nhsvm.hierarchy.graph import BoolArray, IntArray, PtrArray
 from nhsvm.solvers._planes import Planes
 from nhsvm.solvers._row_changes import place_kernel
 from nhsvm.solvers._row_rebuild import first_entries
-from nhsvm.solvers._threads import Team
+from nhsvm.threads import Team
 
 PLACES = 2**26  # bytes of places at a time
 KEPT = 4  # times as many are kept while the first pass goes on

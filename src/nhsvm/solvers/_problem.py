@@ -6,16 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
-import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 
 from nhsvm.columns import Columns
 from nhsvm.hierarchy.graph import FloatArray, Graph, IntArray, PtrArray
 from nhsvm.losses import LossRows
 from nhsvm.objective import Certificate
 from nhsvm.solvers._memory import Weights, make_table, make_weights
-from nhsvm.solvers._sparse import csr
+from nhsvm.storage.samples import prepare
 
 Record = dict[str, Any]
 Callback = Callable[[Record], Any]
@@ -126,19 +124,3 @@ class Solution:
     planes: Any = None
     alpha: FloatArray | None = None
     rounding: float = 0.0
-
-
-def prepare(X: Any, dtype: npt.DTypeLike | None = None) -> Any:
-    """Samples in the one form that kernels are compiled for; what already has it is not copied.
-
-    Sparse: CSR without duplicates, sorted, int64 row pointers and int32 indices. Dense: C order. float32 and float64
-    stay what they are, unless a dtype is asked for.
-    """
-    dtype = dtype or (X.dtype if X.dtype in (np.float32, np.float64) else np.float64)
-    if not sp.issparse(X):
-        return np.ascontiguousarray(X, dtype=dtype)
-    X = sp.csr_array(X)
-    if not X.has_canonical_format:
-        X = X.copy()  # never the caller's own arrays
-        X.sum_duplicates()
-    return csr(X.data.astype(dtype, copy=False), X.indices, X.indptr, X.shape)

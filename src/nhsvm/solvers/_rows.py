@@ -17,12 +17,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from nhsvm._jit import inlined, kernel, prefetch, widened
+from nhsvm._jit import inlined, kernel
 from nhsvm.errors import MemoryLimitError
 from nhsvm.hierarchy.graph import FloatArray, PtrArray
-from nhsvm.rows import StoredRows
 from nhsvm.sizes import readable_bytes
-from nhsvm.solvers._threads import Team
+from nhsvm.storage.rows import StoredRows
+from nhsvm.threads import Team
 
 FULL = -1  # size of a full row
 _SHARE = 0.2  # of the columns from which on a row is full: an entry of a short one takes several times as long to read
@@ -235,60 +235,6 @@ def _pack_kernel(first, last, start, size, index, value, full, new_start, new_in
         else:
             _copy(index[at : at + n], new_index[to : to + n])
             _copy(value[at : at + n], new_value[to : to + n])
-
-
-@kernel
-def scores_kernel(rows, indptr, indices, data, start, size, index, value, full, constant, bias, head, out):
-    """``out[t]`` = the rows of the features of sample ``rows[t]``, times their values, summed; and the constant.
-
-    Of full rows the first ``head`` columns are read.
-    """
-    n_columns = out.shape[1]
-    which, factor = np.empty(4, np.int64), np.empty(4, out.dtype)
-    for t in range(rows.shape[0]):
-        s = out[t]
-        for m in range(n_columns):
-            s[m] = bias * widened(constant[m])
-        first, last = indptr[rows[t]], indptr[rows[t] + 1]
-        n = 0
-        for j in range(first, last):  # full rows, four at a time: a quarter of the loads and stores of s
-            f = indices[j]
-            if size[f] < 0:
-                which[n] = start[f]
-                factor[n] = data[j]
-                n += 1
-                if n == 4:
-                    r0, r1, r2, r3 = full[which[0]], full[which[1]], full[which[2]], full[which[3]]
-                    v0, v1, v2, v3 = factor[0], factor[1], factor[2], factor[3]
-                    for m in range(head):
-                        s[m] += v0 * widened(r0[m]) + v1 * widened(r1[m]) + v2 * widened(r2[m]) + v3 * widened(r3[m])
-                    n = 0
-        for k in range(n):
-            r0, v0 = full[which[k]], factor[k]
-            for m in range(head):
-                s[m] += v0 * widened(r0[m])
-        for j in range(first, last):
-            if j + 2 < last and size[indices[j + 2]] > 0:  # rows are far apart: ask for one two features ahead
-                ahead = start[indices[j + 2]]
-                for k in range(0, min(size[indices[j + 2]], 128), 32):
-                    prefetch(index, ahead + k)
-                    prefetch(value, ahead + k)
-            v = out.dtype.type(data[j])
-            n = size[indices[j]]
-            if n <= 0:
-                continue
-            first_entry = start[indices[j]]
-            columns, weights = index[first_entry : first_entry + n], value[first_entry : first_entry + n]
-            k = 0
-            while k + 3 < n:  # the columns of a row differ, which the compiler cannot know
-                c0, c1, c2, c3 = columns[k], columns[k + 1], columns[k + 2], columns[k + 3]
-                x0, x1 = s[c0] + v * widened(weights[k]), s[c1] + v * widened(weights[k + 1])
-                x2, x3 = s[c2] + v * widened(weights[k + 2]), s[c3] + v * widened(weights[k + 3])
-                s[c0], s[c1], s[c2], s[c3] = x0, x1, x2, x3
-                k += 4
-            while k < n:
-                s[columns[k]] += v * widened(weights[k])
-                k += 1
 
 
 @kernel

@@ -11,7 +11,7 @@ import numpy as np
 from nhsvm.hierarchy.graph import FloatArray
 from nhsvm.objective import Certificate
 from nhsvm.solvers._rounding import largest_primal
-from nhsvm.solvers._threads import Team
+from nhsvm.threads import Team
 
 LOOSE = 0.2  # of the tolerance: by how much bounds may make the gap look larger
 _PARTS = 10  # in which samples are looked at more closely, until the gap is known to be too large

@@ -14,7 +14,7 @@ from nhsvm.errors import OptionError
 from nhsvm.hierarchy.graph import FloatArray, Graph, PtrArray, Ragged
 from nhsvm.oracles.protocol import Oracle
 from nhsvm.solvers._memory import Weights, make_weights
-from nhsvm.solvers._problem import prepare
+from nhsvm.storage.samples import prepare
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,14 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from nhsvm._jit import kernel, prefetch, widened
+from nhsvm._jit import kernel, prefetch
 from nhsvm.hierarchy.graph import FloatArray, IntArray
 from nhsvm.solvers._cached import CachedPasses
-from nhsvm.solvers._threads import Team
 from nhsvm.solvers._updates import Scorer, Updates
+from nhsvm.storage.kernels import table_kernel
+from nhsvm.storage.samples import csr
+from nhsvm.storage.table import Table
+from nhsvm.threads import Team
 
 _BLOCK = 2**20  # numbers in the double-precision buffer of one block of features
 _CACHE = 2**25  # bytes of weights that a processor's cache is taken to hold
@@ -62,6 +65,10 @@ class SparseWeights(CachedPasses):
         """A zero for every feature, for the lists of a batch."""
         return np.zeros(self.n_features, dtype=np.int32)
 
+    def learned(self) -> Table:
+        """U as a model keeps it."""
+        return Table(self.values, by_feature=True)
+
     def coef(self) -> npt.NDArray[Any]:
         """U as (n_columns, n_features), a view."""
         return self.values[:-1].T
@@ -91,7 +98,7 @@ class SparseWeights(CachedPasses):
 
     def scores(self, rows: npt.NDArray[np.int64], out: npt.NDArray[Any]) -> None:
         """``out[t] = U x`` for the samples ``rows``; summed in the precision of ``out``."""
-        _scores_kernel(rows, self.indptr, self.indices, self.data, self.values, self.bias, out)
+        table_kernel(rows, self.indptr, self.indices, self.data, self.values, self.bias, out)
 
     def scorer(self, rows: npt.NDArray[np.int64]) -> Scorer:
         """``scorer(lo, hi, out)`` fills ``out[lo:hi]`` with the scores of the samples ``rows[lo:hi]``."""
@@ -138,19 +145,6 @@ def squared_norms(indptr: npt.NDArray[Any], data: npt.NDArray[Any], bias: float)
     out = np.empty(len(indptr) - 1)
     _squared_norms_kernel(indptr, data, bias, out)
     return out
-
-
-def csr(
-    data: npt.NDArray[Any], indices: npt.NDArray[Any], indptr: npt.NDArray[Any], shape: tuple[int, int]
-) -> sp.csr_array:
-    """A CSR array with int32 indices and int64 row pointers, which scipy's constructor would make alike."""
-    made = sp.csr_array(shape, dtype=data.dtype)
-    made.data, made.indices, made.indptr = (
-        data,
-        indices.astype(np.int32, copy=False),
-        indptr.astype(np.int64, copy=False),
-    )
-    return made
 
 
 class SparseBatch:
@@ -221,31 +215,6 @@ def _squared_norms_kernel(indptr, data, bias, out):
             v = np.float64(data[j])
             total += v * v
         out[i] = total
-
-
-@kernel
-def _scores_kernel(rows, indptr, indices, data, values, bias, out):
-    n_columns = values.shape[1]
-    constant = values[values.shape[0] - 1]
-    for t in range(rows.shape[0]):
-        s = out[t]
-        for m in range(n_columns):
-            s[m] = bias * widened(constant[m])
-        j = indptr[rows[t]]
-        end = indptr[rows[t] + 1]
-        while j + 3 < end:  # four rows at a time: a quarter of the loads and stores of s
-            v0, v1 = out.dtype.type(data[j]), out.dtype.type(data[j + 1])  # products in the precision of the sums
-            v2, v3 = out.dtype.type(data[j + 2]), out.dtype.type(data[j + 3])
-            r0, r1, r2, r3 = values[indices[j]], values[indices[j + 1]], values[indices[j + 2]], values[indices[j + 3]]
-            for m in range(n_columns):
-                s[m] += v0 * widened(r0[m]) + v1 * widened(r1[m]) + v2 * widened(r2[m]) + v3 * widened(r3[m])
-            j += 4
-        while j < end:
-            v0 = out.dtype.type(data[j])
-            r0 = values[indices[j]]
-            for m in range(n_columns):
-                s[m] += v0 * widened(r0[m])
-            j += 1
 
 
 @kernel

@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from nhsvm._jit import kernel
 from nhsvm.hierarchy.graph import FloatArray, IntArray, PtrArray, Ragged
-from nhsvm.solvers._threads import Team
 from nhsvm.solvers._updates import Updates
+from nhsvm.threads import Team
 
 
 class Layout(Protocol):

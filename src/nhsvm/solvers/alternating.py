@@ -15,8 +15,8 @@ from nhsvm.solvers._joint import Joint
 from nhsvm.solvers._multilabel import SetAscent
 from nhsvm.solvers._problem import Problem
 from nhsvm.solvers._set_problem import SetProblem
-from nhsvm.solvers._threads import Team
 from nhsvm.solvers.dual import Dual, PlanesAscent
+from nhsvm.threads import Team
 
 
 class _JointPlanes(Joint, PlanesAscent):

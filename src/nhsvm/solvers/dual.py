@@ -41,8 +41,8 @@ from nhsvm.solvers._planes import Batch, Planes
 from nhsvm.solvers._problem import Callback, Problem, Solution
 from nhsvm.solvers._rounding import largest_primal
 from nhsvm.solvers._set_problem import SetProblem
-from nhsvm.solvers._threads import Team
 from nhsvm.solvers._updates import Updates
+from nhsvm.threads import Team
 
 _NEW = 32  # labels a visit may add to those of a sample
 _FEW = 8  # the same in a pass that is followed by many passes over the planes in use

@@ -39,7 +39,7 @@ from nhsvm.solvers._measure import measure, slack_errors
 from nhsvm.solvers._problem import Callback, Problem, Record, Solution
 from nhsvm.solvers._rounding import excess, gamma, largest_penalty, largest_primal, least_dual
 from nhsvm.solvers._sgd_steps import COUNT, CREDIT, ERROR, MASS, SCALE, T, steps_kernel
-from nhsvm.solvers._threads import Team
+from nhsvm.threads import Team
 
 _LOSSES = 2**22  # losses (samples × leaves) that one call of the kernel may need rows for
 _NO_BALL = 1e300  # a squared radius; compiled code may not be given an infinity

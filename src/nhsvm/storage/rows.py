@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -11,8 +11,11 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from nhsvm.hierarchy.graph import IntArray, PtrArray
+from nhsvm.storage.samples import prepare
+from nhsvm.storage.weights import Lists, Scorer
 
 AnyFloats = npt.NDArray[Any]
+ROWS = "rows/"  # before the names of the arrays in a file
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +42,10 @@ class StoredRows:
     full: AnyFloats
     constant: AnyFloats
 
+    by_feature = True
+    takes_dense = False
+    table = None
+
     @classmethod
     def from_lists(cls, indptr: PtrArray, index: IntArray, value: AnyFloats, constant: AnyFloats) -> StoredRows:
         """Rows from the columns and weights of every feature, one after the other; full where that takes less room."""
@@ -54,10 +61,29 @@ class StoredRows:
         size = np.where(wide, -1, short).astype(np.int32)
         return cls(start.astype(np.int64), size, index[~inside], value[~inside], full, constant)
 
+    @classmethod
+    def largest_of(cls, lists: Lists, least: float) -> StoredRows:
+        """Rows of the weights whose absolute value is at least a number; all those of the constant feature."""
+        indptr, index, value, constant = lists
+        keep = np.abs(value) >= least
+        return cls.from_lists(np.concatenate([[0], np.cumsum(keep)])[indptr], index[keep], value[keep], constant)
+
     @property
-    def arrays(self) -> tuple[Any, ...]:
+    def parts(self) -> tuple[Any, ...]:
         """(start, size, index, value, full), as kernels take them."""
         return self.start, self.size, self.index, self.value, self.full
+
+    @property
+    def n_features(self) -> int:
+        return len(self.start)
+
+    @property
+    def n_columns(self) -> int:
+        return len(self.constant)
+
+    @property
+    def precision(self) -> str:
+        return str(self.dtype)
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -70,15 +96,26 @@ class StoredRows:
 
     @property
     def nbytes(self) -> int:
-        return sum(array.nbytes for array in (*self.arrays, self.constant))
+        return sum(array.nbytes for array in (*self.parts, self.constant))
 
     def count_nonzero(self) -> int:
         """Weights that are not zero, the constant feature's included."""
         return sum(int(np.count_nonzero(array)) for array in (self.value, self.full, self.constant))
 
-    def mapped(self, use: Callable[[AnyFloats], AnyFloats]) -> StoredRows:
-        """The same rows with other weights, made part by part."""
-        return replace(self, value=use(self.value), full=use(self.full), constant=use(self.constant))
+    def scaled(self, use: Callable[[AnyFloats, AnyFloats], AnyFloats], scale: AnyFloats, dtype: Any) -> StoredRows:
+        """``use(weights, scales of their features)`` of all parts, which is of that type."""
+        parts = {
+            "value": use(self.value, scale[self.owners()]),
+            "full": use(self.full, scale[self.full_owners()][:, None]),
+            "constant": use(self.constant, scale[-1:]),
+        }
+        return replace(self, **{name: part.astype(dtype, copy=False) for name, part in parts.items()})
+
+    def viewed(self, dtype: npt.DTypeLike) -> StoredRows:
+        """The same bits as another type of the same size."""
+        return replace(
+            self, value=self.value.view(dtype), full=self.full.view(dtype), constant=self.constant.view(dtype)
+        )
 
     def owners(self) -> IntArray:
         """The feature of every entry of short rows."""
@@ -109,7 +146,7 @@ class StoredRows:
         steps = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
         return steps, np.repeat(self.start[short], lengths) + steps, lengths
 
-    def to_csc(self) -> sp.csc_array:
+    def to_array(self) -> sp.csc_array:
         """U without the constant feature as (n_columns, n_features)."""
         n_features, n_columns = self.shape[0] - 1, self.shape[1]
         sizes = np.where(self.size < 0, n_columns, self.size).astype(np.int64)
@@ -126,6 +163,10 @@ class StoredRows:
         made.eliminate_zeros()
         made.sort_indices()
         return made
+
+    def widened(self) -> StoredRows:
+        """These."""
+        return self
 
     def column(self, column: int) -> AnyFloats:
         """The weights of one column for every feature but the constant one."""
@@ -150,6 +191,35 @@ class StoredRows:
             out[k] = row[columns]
         return out
 
-    def fields(self) -> dict[str, npt.NDArray[Any]]:
-        """The arrays by name, for a file."""
-        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+    def lists(self) -> Lists:
+        """The weights that are not zero."""
+        found = self.to_array()
+        return Lists(found.indptr.astype(np.int64), found.indices, found.data, self.constant)
+
+    def dense_table(self) -> AnyFloats:
+        """There is none; see ``takes_dense``."""
+        raise NotImplementedError("weights in rows are not multiplied by dense samples")
+
+    def plain(self, X: sp.csr_array, bias: float) -> tuple[sp.csr_array, StoredRows, float]:
+        """What is given: nothing has to be multiplied."""
+        return X, self, bias
+
+    def scorer(self, X: sp.csr_array, bias: float) -> Scorer:
+        """Scores of sparse samples."""
+        from nhsvm.storage.kernels import rows_kernel
+
+        X = prepare(X)
+
+        def scores(rows: npt.NDArray[np.int64], out: AnyFloats) -> None:
+            samples = X.indptr, X.indices, X.data
+            rows_kernel(rows, *samples, *self.parts, self.constant, float(bias), out.shape[1], out)
+
+        return scores
+
+    def as_rows(self) -> StoredRows:
+        """These."""
+        return self
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """What a file holds, by name."""
+        return {ROWS + field.name: getattr(self, field.name) for field in fields(self)}

@@ -1,4 +1,4 @@
-"""Fitted estimators, alone or behind transformers in a pipeline, to and from model files."""
+"""Fitted estimators, alone or behind transformers in a pipeline, and models by themselves, to and from files."""
 
 from __future__ import annotations
 
@@ -12,14 +12,25 @@ import numpy.typing as npt
 
 from nhsvm import __version__
 from nhsvm.errors import NHSVMError, OptionError
-from nhsvm.hierarchy import Hierarchy
-from nhsvm.persistence._malformed import JSON, Malformed, entry, expect, reading, shorten
-from nhsvm.persistence.checks import MOST_JOBS, check_names, check_options
-from nhsvm.persistence.files import read_parts, write_model
-from nhsvm.persistence.labels import decode_array, encode_array
-from nhsvm.persistence.pipelines import is_pipeline, pipeline_of, steps_of
-from nhsvm.persistence.steps import StepDecoder
-from nhsvm.persistence.values import Decoder, Encoder, NotStorable, group
+from nhsvm.model.calibration import Curves
+from nhsvm.model.checks import (
+    CURVES,
+    JSON,
+    MOST_JOBS,
+    Malformed,
+    check_fitted,
+    check_names,
+    check_options,
+    entry,
+    expect,
+    reading,
+    shorten,
+)
+from nhsvm.model.file import read_parts, write_model
+from nhsvm.model.model import Model, Training
+from nhsvm.model.sets import FORMS, SetForm
+from nhsvm.model.steps import StepDecoder, is_pipeline, pipeline_of, steps_of
+from nhsvm.model.values import Decoder, Encoder, NotStorable, decode_array, encode_array, group
 
 ESTIMATORS = {
     "FlatSVM": "nhsvm.estimators",
@@ -29,30 +40,19 @@ ESTIMATORS = {
     "SSVM": "nhsvm.estimators",
 }
 """What a file may name, and where it lives: nothing else is ever imported because a file says so."""
+_INDEPENDENT = ("HRSVM",)  # whose label sets have a score for each label
 
 
 class Storable(Protocol):
-    """What an estimator has to offer to be saved."""
+    """What an estimator has to offer to be saved and loaded."""
 
-    hierarchy_: Hierarchy
-    classes_: npt.NDArray[Any]
+    model_: Model
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """As in scikit-learn."""
 
-    def _fitted_state(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
-        """What was learned besides ``hierarchy_``, ``classes_`` and ``feature_names_in_``: values and large arrays."""
-
-    def _packed(self, precision: str) -> Storable:
-        """The same with weights of lower precision."""
-
-    def _restore(self, state: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> None:
-        """Take it back; ``hierarchy_`` and ``classes_`` are there already. Arrays are read-only.
-
-        Everything goes through :func:`~nhsvm.persistence.checks.check_fitted`, and options through the estimator's own
-        checks. ``Malformed``, or a ``ValueError``, ``TypeError``, ``LookupError`` or ``AttributeError``, means that the
-        file does not fit.
-        """
+    def _adopt(self, model: Model) -> None:
+        """Check the options, and be fitted with this model."""
 
 
 def save(
@@ -121,22 +121,53 @@ def _header(estimator: Storable, encoder: Encoder, precision: str | None) -> dic
         raise OptionError(
             f"only {', '.join(ESTIMATORS)}, or a pipeline that ends in one, can be saved; no subclasses, not {name}"
         )
-    check_is_fitted(estimator, ["classes_", "hierarchy_"])
-    encoder.hierarchy(estimator.hierarchy_)  # number 0
+    check_is_fitted(estimator, ["model_"])
+    model = estimator.model_ if precision is None else estimator.model_.packed(precision)
+    encoder.hierarchy(model.hierarchy)  # number 0
+    state, arrays = _parts(model)
     params = estimator.get_params(deep=False)
     if params.get("n_jobs") is not None:  # more are never used, and a file may not ask for them
         params["n_jobs"] = max(-MOST_JOBS, min(int(params["n_jobs"]), MOST_JOBS))
-    state, arrays = (estimator if precision is None else estimator._packed(precision))._fitted_state()
-    names = getattr(estimator, "feature_names_in_", None)
+    names = model.feature_names
     return {
         "nhsvm": __version__,
         "estimator": name,
-        "params": _encoded(params, encoder, f"{name} cannot be saved: parameter", OptionError),
-        "classes": encode_array(estimator.classes_),
+        "params": _encoded(
+            estimator.get_params(deep=False), encoder, f"{name} cannot be saved: parameter", OptionError
+        ),
+        "classes": encode_array(model.classes),
         "feature_names": None if names is None else encode_array(np.asarray(names)),
         "state": _encoded(state, encoder, f"{name} cannot be saved: fitted value", NHSVMError),
         "arrays": {f"fitted/{key}": array for key, array in arrays.items()},
     }
+
+
+def _parts(model: Model) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+    """The values and the arrays of a model; its hierarchy, its classes and the names of features are apart."""
+    sets, weights, training = model.sets, model.weights, model.training
+    state: dict[str, Any] = {
+        "n_features_in": model.n_features,
+        "by_feature": weights.by_feature,
+        "bias": model.bias,
+        "objective": training.objective,
+        "dual_objective": training.dual_objective,
+        "gap": training.gap,
+        "history": training.history,
+        "n_iter": training.n_iter,
+        "temperature": model.temperature,
+        "sets": None
+        if sets is None
+        else {"form": sets.form, "allow_empty": sets.allow_empty, "leaf_offset": sets.leaf_offset},
+    }
+    arrays: dict[str, npt.NDArray[Any]] = {"node_weights": model.node_weights, "class_leaves": model.class_leaves}
+    arrays |= weights.arrays()
+    if "scale" in arrays:
+        state["precision"] = weights.precision
+    if model.offsets is not None:
+        arrays["offsets"] = model.offsets
+    if model.curves is not None:
+        arrays |= {CURVES + name: array for name, array in model.curves._asdict().items()}
+    return state, arrays
 
 
 def load(
@@ -167,6 +198,27 @@ def load(
     return load_with_note(path, verify=verify, max_bytes=max_bytes, trust_patterns=trust_patterns)[0]
 
 
+def load_model(path: str | PathLike[str], *, verify: bool = False, max_bytes: int | None = None) -> Model:
+    """Read what was learned, without its estimator: this needs no scikit-learn.
+
+    Of a pipeline it is the model of the last step, so it takes the features that come out of the steps before.
+
+    Parameters
+    ----------
+    path, verify, max_bytes
+        As for :func:`load`.
+
+    Raises
+    ------
+    FileFormatError
+        If the file is damaged, cut short, from a newer version, or no model.
+    """
+    header, arrays, budget = read_parts(path, verify=verify, max_bytes=max_bytes)
+    with reading(path):
+        decoder = Decoder(entry(header, "hierarchies", list), arrays, budget)
+        return _model(header, _name(header), _options(header, decoder), decoder, arrays)
+
+
 def load_with_note(
     path: str | PathLike[str], *, verify: bool = False, max_bytes: int | None = None, trust_patterns: bool = False
 ) -> tuple[Any, dict[str, Any]]:
@@ -181,33 +233,80 @@ def load_with_note(
         return model, {key: decoder.decode(value) for key, value in found.items()}
 
 
-def _estimator(header: dict[str, JSON], decoder: Decoder, arrays: dict[str, npt.NDArray[Any]]) -> Any:
+def _name(header: dict[str, JSON]) -> str:
+    """The estimator that a file names."""
     name = entry(header, "estimator", str)
     if name not in ESTIMATORS:
         raise Malformed(f"it holds a {shorten(name)}; this version of nhsvm knows {', '.join(ESTIMATORS)}")
-    if not decoder.hierarchies:
-        raise Malformed("it has no hierarchy")
-    params = {key: decoder.decode(value) for key, value in entry(header, "params", dict).items()}
-    state = {key: decoder.decode(value) for key, value in entry(header, "state", dict).items()}
-    classes = decode_array(entry(header, "classes", dict), decoder.budget)
-    feature_names = header.get("feature_names")
-    check_options(params, f"a {name}")
+    return name
+
+
+def _options(header: dict[str, JSON], decoder: Decoder) -> dict[str, Any]:
+    return {key: decoder.decode(value) for key, value in entry(header, "params", dict).items()}
+
+
+def _estimator(header: dict[str, JSON], decoder: Decoder, arrays: dict[str, npt.NDArray[Any]]) -> Any:
+    name = _name(header)
+    options = _options(header, decoder)
+    check_options(options, f"a {name}")
+    model = _model(header, name, options, decoder, arrays)
     try:
-        estimator = _estimator_class(name)(**params)
+        estimator: Storable = _estimator_class(name)(**options)
     except TypeError as error:  # options that it does not have
         raise Malformed(f"its parts do not make a {name}: {shorten(str(error))}") from None
-    estimator.hierarchy_, estimator.classes_ = decoder.hierarchies[0], classes
     try:
-        estimator._restore(state, group(arrays, "fitted/"))
+        estimator._adopt(model)
+    except (ValueError, TypeError, LookupError, AttributeError) as error:
+        raise Malformed(f"its parts do not make a {name}: {type(error).__name__}: {error}") from error
+    return estimator
+
+
+def _model(
+    header: dict[str, JSON],
+    name: str,
+    options: Mapping[str, Any],
+    decoder: Decoder,
+    arrays: dict[str, npt.NDArray[Any]],
+) -> Model:
+    """The model in a file, all of it checked."""
+    if not decoder.hierarchies:
+        raise Malformed("it has no hierarchy")
+    hierarchy = decoder.hierarchies[0]
+    state = {key: decoder.decode(value) for key, value in entry(header, "state", dict).items()}
+    classes = decode_array(entry(header, "classes", dict), decoder.budget)
+    try:
+        found = check_fitted(state, group(arrays, "fitted/"), hierarchy.n_nodes, hierarchy.n_leaves, FORMS)
+        sets = None
+        if found.sets is not None:
+            sets = SetForm(**found.sets, independent=name in _INDEPENDENT, program=options.get("oracle") == "lp")
+        model = Model.make(
+            hierarchy,
+            classes,
+            found.class_leaves,
+            found.node_weights,
+            weights=found.weights,
+            bias=found.bias,
+            training=Training(found.objective, found.dual_objective, found.gap, found.n_iter, found.history),
+            sets=sets,
+            offsets=found.offsets,
+            temperature=found.temperature,
+            curves=None if found.curves is None else Curves(**found.curves),
+            feature_names=_feature_names(header, decoder, found.n_features),
+        )
     except Malformed as error:
         raise Malformed(f"its parts do not make a {name}: {error}") from None
     except (ValueError, TypeError, LookupError, AttributeError) as error:
         raise Malformed(f"its parts do not make a {name}: {type(error).__name__}: {error}") from error
-    if feature_names is not None:
-        names = decode_array(expect(feature_names, dict, "the feature names"), decoder.budget)
-        check_names(names, "the names of features", estimator.n_features_in_)
-        estimator.feature_names_in_ = names
-    return estimator
+    return model
+
+
+def _feature_names(header: dict[str, JSON], decoder: Decoder, n_features: int) -> npt.NDArray[Any] | None:
+    found = header.get("feature_names")
+    if found is None:
+        return None
+    names = decode_array(expect(found, dict, "the feature names"), decoder.budget)
+    check_names(names, "the names of features", n_features)
+    return names
 
 
 def _estimator_class(name: str) -> Any:

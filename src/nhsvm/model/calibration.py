@@ -17,7 +17,7 @@ from nhsvm.hierarchy.graph import FloatArray, Graph
 
 
 class Curves(NamedTuple):
-    """What :func:`~nhsvm.estimators._curve_fit.fit_curves` learns."""
+    """What :func:`nhsvm.estimators._curve_fit.fit_curves` learns."""
 
     slope: FloatArray
     """a ≥ 0 of every node."""

@@ -4,39 +4,87 @@ Kernels trust what they are given: an index is not compared with the end of its 
 used as an index, a length or an offset is checked here, and every number that a file sets has its range here. No check
 can overflow. ``docs/model_files.md`` has the table of kernels, of what each trusts and of the check that guarantees it.
 
-Checks raise :class:`~nhsvm.persistence._malformed.Malformed`, which the reader turns into a FileFormatError that names
-the file.
+Checks and decoders, which do not know the file, raise :class:`Malformed`; the reader, which does, turns it into a
+FileFormatError that names the file.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from os import PathLike, fspath
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from nhsvm.errors import FileFormatError, UntrustedPatternError
 from nhsvm.hierarchy.graph import FloatArray, IntArray
 from nhsvm.hierarchy.hashes import first_crowded
-from nhsvm.packed import PRECISIONS, Packed
-from nhsvm.persistence._malformed import JSON, Malformed, expect, shorten
-from nhsvm.rows import StoredRows
 from nhsvm.sizes import readable_bytes
+from nhsvm.storage import PRECISIONS, Packed, StoredRows, Table, Weights
+from nhsvm.storage.rows import ROWS
 
+JSON = Any  # None, bool, int, float, str, list of JSON, dict of str to JSON
+T = TypeVar("T")
 AnyArray = npt.NDArray[Any]
 Arrays = Mapping[str, AnyArray]
+
+MAX_DEPTH = 64  # of containers in a label or value; far below the recursion limit, however it is encoded
 
 MOST_FEATURES = 2**31 - 1  # of any step: column numbers are int32
 MOST_JOBS = 4096  # threads that an option of a file may ask for; whoever uses it takes no more than there are cores
 MOST_N_GRAM = 64  # words or letters in one term: a text has as many terms of every length as it has words
-ROWS, CURVES = "rows/", "curves/"  # before the names of arrays of weights in rows, and of curves of probabilities
+CURVES = "curves/"  # before the names of arrays of curves of probabilities
 
 _FULL = ("float32", "float64")
 _SPARE = 2**28  # bytes that any file may take
 _TIMES = 64  # of its own size: what a file may take beyond
 _NODE, _PAIR = 400, 48  # bytes that a node or edge takes, with its label; and a pair of a node and one above it
 _TERM = 240  # a term of a vocabulary: the text, and its place in a dictionary
+
+
+# -- what is wrong -----------------------------------------------------------------------------------------------------
+
+
+class Malformed(Exception):  # noqa: N818 - a message to the reader, which raises FileFormatError
+    """What is wrong with a part of a file."""
+
+
+class Untrusted(Malformed):
+    """A regular expression that the user has not said to trust."""
+
+
+@contextmanager
+def reading(path: str | PathLike[str]) -> Iterator[None]:
+    """Name the file in whatever is found wrong with it."""
+    try:
+        yield
+    except Untrusted as error:
+        raise UntrustedPatternError(fspath(path), None, str(error)) from None
+    except Malformed as error:
+        raise FileFormatError(fspath(path), None, str(error)) from error.__cause__
+
+
+def expect(value: JSON, kind: type[T], what: str) -> T:
+    """``value`` itself, if it is exactly of that type (a bool is no int here)."""
+    if type(value) is not kind:
+        raise Malformed(f"{what} should be of type {kind.__name__}, but is {shorten(value)}")
+    return value
+
+
+def entry(mapping: dict[str, JSON], key: str, kind: type[T]) -> T:
+    """An entry that has to be there, of that type."""
+    if key not in mapping:
+        raise Malformed(f"the entry {key!r} is missing from its header")
+    return expect(mapping[key], kind, f"the entry {key!r} of its header")
+
+
+def shorten(value: object) -> str:
+    """A ``repr`` that fits into a message."""
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."
 
 
 # -- memory ------------------------------------------------------------------------------------------------------------
@@ -210,7 +258,7 @@ class Fitted(NamedTuple):
     history: list[dict[str, Any]]
     temperature: float | None
     sets: dict[str, Any] | None
-    weights: AnyArray | StoredRows | Packed
+    weights: Weights
     node_weights: FloatArray
     class_leaves: IntArray
     offsets: FloatArray | None
@@ -298,24 +346,24 @@ def check_sets(found: Any, forms: Sequence[str]) -> dict[str, Any] | None:
     return {**sets, "leaf_offset": number(sets["leaf_offset"], "leaf_offset")}
 
 
-def check_weights(arrays: Arrays, n_features: int, n_columns: int, by_feature: bool) -> AnyArray | StoredRows | Packed:
+def check_weights(arrays: Arrays, n_features: int, n_columns: int, by_feature: bool) -> Weights:
     """U as a table or in rows, of full precision or packed, for so many features and columns."""
     if n_columns == 0:
         raise Malformed("no node of its hierarchy has a weight")
     kinds = PRECISIONS if "scale" in arrays else _FULL
-    values: AnyArray | StoredRows
+    weights: Table | StoredRows
     if "values" in arrays:
         shape = (n_features + 1, n_columns)
-        values = array(arrays, "values", kinds, shape if by_feature else shape[::-1])
+        weights = Table(array(arrays, "values", kinds, shape if by_feature else shape[::-1]), by_feature)
     elif not by_feature:
         raise Malformed("rows of weights that are not rows of features")
     else:
-        values = check_rows(arrays, n_features, n_columns, kinds)
+        weights = check_rows(arrays, n_features, n_columns, kinds)
     if "scale" not in arrays:
-        return values
+        return weights
     scale = array(arrays, "scale", ["float32"], (n_features + 1,))
     check_finite(scale, "the scales of packed weights", low=0.0)
-    return Packed(values, scale, by_feature)
+    return Packed(weights, scale)
 
 
 def check_rows(arrays: Arrays, n_features: int, n_columns: int, kinds: Sequence[str]) -> StoredRows:

@@ -1,0 +1,288 @@
+"""Label sets: which is the best one under scores of nodes, what every label adds to it, and in which form it is given.
+
+What is above a label is understood: a label set is a set of leaves, and stands for them and all of their ancestors.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from nhsvm.columns import Columns
+from nhsvm.hierarchy import Hierarchy
+from nhsvm.hierarchy.graph import BoolArray, FloatArray, Graph, IntArray, PtrArray
+from nhsvm.oracles.protocol import Oracle
+from nhsvm.storage.samples import Samples
+from nhsvm.threads import Team
+
+if TYPE_CHECKING:
+    from nhsvm.model.model import Model
+
+Floats = npt.NDArray[Any]
+Chosen = npt.NDArray[np.uint8]
+CONTAINERS: dict[str, Any] = {"list": list, "tuple": tuple, "set": set, "frozenset": frozenset}
+FORMS = (*CONTAINERS, "dense", "sparse")
+_CHUNK = 2**18  # scores of nodes at work at a time
+
+
+class SetForm(NamedTuple):
+    """What label sets of a model look like, and how they are found."""
+
+    form: str
+    """What they were given as: one of ``FORMS``, containers or an indicator."""
+    allow_empty: bool
+    leaf_offset: float
+    """Added to the scores of leaves, in training and prediction."""
+    independent: bool = False
+    """Whether each label has a score of its own, as in HR-SVM; else the best set as a whole is searched for."""
+    program: bool = False
+    """Prove sets by the paper's integer program, and not by the search with bounds."""
+
+
+class Inference(Protocol):
+    """The best label sets under scores of the columns of U, for some samples at a time."""
+
+    graph: Graph
+    allow_empty: bool
+
+    def best(self, scores: Floats, offsets: FloatArray) -> tuple[FloatArray, Chosen]:
+        """(scores, 1 for the nodes of the best set) of all nodes, which have the offsets added."""
+
+    def leaves(self, chosen: Chosen) -> tuple[PtrArray, IntArray]:
+        """(number, positions) of the leaves among the nodes of every set, one set after the other."""
+
+
+def inference_of(
+    hierarchy: Hierarchy, columns: Columns, class_leaves: IntArray, sets: SetForm, *, exact: bool = True
+) -> Inference:
+    """What finds label sets of that form; see the classes below."""
+    if sets.independent:
+        return LeafInference(hierarchy.graph, columns, class_leaves, sets.allow_empty)
+    return SetInference(hierarchy.graph, columns.nodes, sets.allow_empty, exact=exact, program=sets.program)
+
+
+class _Leaves:
+    """Leaves of sets of nodes."""
+
+    def __init__(self, graph: Graph, allow_empty: bool) -> None:
+        self.graph, self.allow_empty = graph, allow_empty
+        self._position = np.cumsum(graph.is_leaf, dtype=np.int32) - np.int32(1)
+
+    def leaves(self, chosen: Chosen) -> tuple[PtrArray, IntArray]:
+        """(number, positions) of the leaves among the nodes of every set, one set after the other."""
+        row, node = np.nonzero(chosen.view(np.bool_))
+        kept = self.graph.is_leaf[node]
+        return np.bincount(row[kept], minlength=len(chosen)), self._position[node[kept]]
+
+
+class SetInference(_Leaves):
+    """The best set as a whole: scores of nodes are added up over the set.
+
+    Parameters
+    ----------
+    graph : Graph
+    nodes : array of n_columns
+        Node of every column; scores of other nodes are 0.
+    allow_empty : bool
+    exact : bool
+        On a DAG, prove every set to be the best one; a tree needs no such choice.
+    program : bool
+        Take the paper's linear program, and the integer program where its answer is no label set, to be exact.
+    """
+
+    def __init__(
+        self, graph: Graph, nodes: IntArray, allow_empty: bool, *, exact: bool = True, program: bool = False
+    ) -> None:
+        from nhsvm.oracles import DagMultilabel, LinearProgram, TreeMultilabel
+
+        super().__init__(graph, allow_empty)
+        last = np.array_equal(nodes, np.arange(graph.n_nodes - len(nodes), graph.n_nodes))
+        self._nodes = slice(graph.n_nodes - len(nodes), None) if last else nodes  # a slice is faster
+        self.oracle: Oracle
+        if program and exact:
+            self.oracle = LinearProgram(graph, allow_empty=allow_empty, integral=True)
+        elif graph.is_tree:
+            self.oracle = TreeMultilabel(graph, allow_empty=allow_empty)
+        else:
+            self.oracle = DagMultilabel(graph, allow_empty=allow_empty, exact=exact)
+
+    def best(self, scores: Floats, offsets: FloatArray) -> tuple[FloatArray, Chosen]:
+        """(scores, 1 for the nodes of the best set) of all nodes, which have the offsets added."""
+        n = len(scores)
+        full = np.tile(offsets, (n, 1))
+        full[:, self._nodes] += scores
+        chosen, value, bound = np.empty(full.shape, np.uint8), np.empty(n), np.empty(n)
+        self.oracle.solve(full, chosen, value, bound)
+        return full, chosen
+
+
+class LeafInference(_Leaves):
+    """Label sets of leaves that have their scores by themselves: those above 0, and the best one if there is none.
+
+    The scores that it gives to inner nodes are 0, and those of leaves are sums over their paths: so what a leaf adds to
+    a label set is its own score.
+
+    Parameters
+    ----------
+    graph : Graph
+    columns : Columns
+        Leaves in the order of classes.
+    class_leaves : array of n_classes
+        Their positions among the leaves of the graph.
+    allow_empty : bool
+    """
+
+    def __init__(self, graph: Graph, columns: Columns, class_leaves: IntArray, allow_empty: bool) -> None:
+        super().__init__(graph, allow_empty)
+        self._columns, self._own = columns, graph.leaves[class_leaves]
+
+    def best(self, scores: Floats, offsets: FloatArray) -> tuple[FloatArray, Chosen]:
+        """(scores of nodes, 1 for the leaves of the best set); ``offsets`` of leaves are added."""
+        from nhsvm.oracles.leaves import leaf_scores
+
+        found = np.empty((len(scores), len(self._own)), dtype=scores.dtype)
+        leaf_scores(self._columns, scores, found)
+        found = found + offsets[self._own]
+        chosen = found > 0.0
+        if not self.allow_empty:
+            alone = np.flatnonzero(~chosen.any(axis=1))
+            chosen[alone, found[alone].argmax(axis=1)] = True
+        shape = len(scores), self.graph.n_nodes
+        full, inside = np.zeros(shape), np.zeros(shape, np.uint8)
+        full[:, self._own], inside[:, self._own] = found, chosen
+        return full, inside
+
+
+def on_leaves(graph: Graph, value: float) -> FloatArray:
+    """A number for every leaf, 0 for inner nodes (n_nodes,)."""
+    return np.where(graph.is_leaf, value, 0.0)
+
+
+# -- of all samples ----------------------------------------------------------------------------------------------------
+
+
+class Collected:
+    """Leaves of label sets, which come in parts and in any order."""
+
+    def __init__(self, n_samples: int) -> None:
+        self._sizes = np.zeros(n_samples + 1, np.int64)
+        self._parts: dict[int, IntArray] = {}
+
+    def add(self, rows: slice, sizes: PtrArray, leaves: IntArray) -> None:
+        """Those of some samples."""
+        self._sizes[rows.start + 1 : rows.stop + 1] = sizes
+        self._parts[rows.start] = leaves
+
+    def all(self) -> tuple[PtrArray, IntArray]:
+        """Lists in CSR form, (indptr, leaves)."""
+        return np.cumsum(self._sizes), np.concatenate([self._parts[start] for start in sorted(self._parts)])
+
+
+class Gains(NamedTuple):
+    """What the classes add to the best label sets."""
+
+    gains: FloatArray
+    """(n_samples, n_classes)"""
+    inside: BoolArray
+    """Whether a class is part of the set, (n_samples, n_classes)."""
+    along: FloatArray
+    """Where the scores lie along the directions of the curves of probabilities; (n_samples, 0) if there are none."""
+
+
+def best_sets(model: Model, samples: Samples, inference: Inference, n_threads: int) -> tuple[PtrArray, IntArray]:
+    """Leaves of the best label set of every sample, as lists in CSR form."""
+    offsets, sets = model.all_offsets(), Collected(samples.n_samples)
+
+    def use(part: slice, scores: Floats) -> None:
+        sets.add(part, *inference.leaves(inference.best(scores, offsets)[1]))
+
+    model.score_columns(samples, use, n_threads=n_threads, width=model.n_nodes)
+    return sets.all()
+
+
+def set_gains(model: Model, samples: Samples, inference: Inference, n_threads: int) -> Gains:
+    """What every class adds to the best label set."""
+    from nhsvm.oracles.dag.primal import label_gains
+
+    offsets, graph, own = model.all_offsets(), model.hierarchy.graph, model.class_nodes
+    curves = model.curves
+    directions = np.zeros((len(model.columns.nodes), 0)) if curves is None else curves.directions
+    shape = samples.n_samples, len(own)
+    found = Gains(np.empty(shape), np.empty(shape, dtype=bool), np.empty((samples.n_samples, directions.shape[1])))
+
+    def use(part: slice, scores: Floats) -> None:
+        full, chosen = inference.best(scores, offsets)
+        found.gains[part] = label_gains(graph, full, chosen, model.class_leaves)
+        found.inside[part] = chosen[:, own]
+        found.along[part] = along_directions(scores, directions)
+
+    model.score_columns(samples, use, n_threads=n_threads, width=model.n_nodes)
+    return found
+
+
+def gains_of_scores(inference: Inference, scores: Floats, offsets: FloatArray, n_threads: int) -> FloatArray:
+    """What every leaf adds to the best label set, (n_samples, n_leaves), from scores of columns."""
+    from nhsvm.oracles.dag.primal import label_gains
+
+    graph = inference.graph
+    gains = np.empty((len(scores), graph.n_leaves))
+    step = max(1, _CHUNK // graph.n_nodes)
+
+    def work(lo: int, hi: int) -> None:
+        for part in (slice(k, min(hi, k + step)) for k in range(lo, hi, step)):
+            gains[part] = label_gains(graph, *inference.best(scores[part], offsets))
+
+    with Team(n_threads) as team:
+        team.split(len(scores), work)
+    return gains
+
+
+def along_directions(scores: Floats, directions: FloatArray) -> FloatArray:
+    """``scores @ directions``; a row does not depend on those beside it, as it does in a product of BLAS."""
+    from nhsvm.storage.kernels import directions_kernel
+
+    out = np.zeros((len(scores), directions.shape[1]))
+    directions_kernel(scores, directions, out)
+    return out
+
+
+# -- as they are given -------------------------------------------------------------------------------------------------
+
+
+def rows_of(indices: Any, indptr: Any, width: int) -> sp.csr_array:
+    """A matrix with ones at the given places."""
+    rows = sp.csr_array((np.ones(len(indices), np.int8), indices, indptr), (len(indptr) - 1, width), copy=True)
+    rows.sum_duplicates()  # sorts too
+    rows.data[:] = 1
+    return rows
+
+
+def decoded(classes: npt.NDArray[Any], class_leaves: IntArray, form: str, indptr: Any, leaves: Any) -> Any:
+    """Label sets in one of ``FORMS``.
+
+    Parameters
+    ----------
+    classes, class_leaves : arrays of n_classes
+    form : str
+    indptr, leaves : arrays
+        Sample i has the leaves ``leaves[indptr[i]:indptr[i + 1]]``, positions in any order.
+
+    Returns
+    -------
+    array of objects, or indicator
+        Containers with labels in the order of the classes. Or an indicator with the classes as columns: sparse of int8,
+        or dense of int64.
+    """
+    class_of = np.argsort(class_leaves)  # a permutation, so this is its inverse
+    rows = rows_of(class_of[np.asarray(leaves, dtype=np.int64)], indptr, len(class_of))
+    if form not in CONTAINERS:
+        return rows if form == "sparse" else rows.astype(np.int64).toarray()
+    labels, container = classes.astype(object)[rows.indices].tolist(), CONTAINERS[form]
+    found = np.empty(rows.shape[0], dtype=object)
+    for i, (a, b) in enumerate(pairwise(rows.indptr.tolist())):
+        found[i] = container(labels[a:b])
+    return found

@@ -1,0 +1,134 @@
+"""Samples in the one form that kernels are compiled for, and what values they may have."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from nhsvm.errors import DataError
+
+LARGEST = 1e100  # of a feature: squares and their sums must be far from the limits of double precision
+SINGLE_LARGEST = 1e12  # the same for single precision
+_FLOATS = (np.float32, np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """Samples that have been checked: finite numbers in a CSR array or a 2-D array of floats, with inner indices.
+
+    Attributes
+    ----------
+    X : csr_array or array of (n_samples, n_features)
+    """
+
+    X: Any
+
+    @property
+    def n_samples(self) -> int:
+        return int(self.X.shape[0])
+
+    @classmethod
+    def checked(cls, X: Any, n_features: int) -> Samples:
+        """Samples for a model of so many features; those that are checked already are not looked at again.
+
+        Raises
+        ------
+        DataError
+            For another number of features, and for what is no matrix of finite numbers.
+        """
+        if isinstance(X, Samples):
+            found = X
+        elif sp.issparse(X):
+            check_indices(X)
+            rows = sp.csr_array(X)
+            found = cls(rows if rows.dtype in _FLOATS else rows.astype(np.float64))
+        else:
+            try:
+                dense = np.asarray(X)
+                found = cls(dense if dense.dtype in _FLOATS else dense.astype(np.float64, casting="same_kind"))
+            except (TypeError, ValueError) as error:
+                raise DataError(f"X is no matrix of numbers: {error}") from error
+        if found.X.ndim != 2 or found.X.shape[1] != n_features:
+            raise DataError(f"X has the shape {found.X.shape}, but the model was trained with {n_features} features")
+        if found is not X:
+            if not within(found.X, np.inf):  # NaN too
+                raise DataError("X has values that are no numbers (NaN); drop or impute such samples")
+            if not within(found.X, LARGEST):
+                raise too_large(found.X)
+        return found
+
+
+def csr(
+    data: npt.NDArray[Any], indices: npt.NDArray[Any], indptr: npt.NDArray[Any], shape: tuple[int, int]
+) -> sp.csr_array:
+    """A CSR array with int32 indices and int64 row pointers, which scipy's constructor would make alike."""
+    made = sp.csr_array(shape, dtype=data.dtype)
+    made.data, made.indices, made.indptr = (
+        data,
+        indices.astype(np.int32, copy=False),
+        indptr.astype(np.int64, copy=False),
+    )
+    return made
+
+
+def prepare(X: Any, dtype: npt.DTypeLike | None = None) -> Any:
+    """Samples in the one form that kernels are compiled for; what already has it is not copied.
+
+    Sparse: CSR without duplicates, sorted, int64 row pointers and int32 indices. Dense: C order. float32 and float64
+    stay what they are, unless a dtype is asked for.
+    """
+    dtype = dtype or (X.dtype if X.dtype in (np.float32, np.float64) else np.float64)
+    if not sp.issparse(X):
+        return np.ascontiguousarray(X, dtype=dtype)
+    X = sp.csr_array(X)
+    if not X.has_canonical_format:
+        X = X.copy()  # never the caller's own arrays
+        X.sum_duplicates()
+    return csr(X.data.astype(dtype, copy=False), X.indices, X.indptr, X.shape)
+
+
+def check_indices(X: Any) -> None:
+    """Indices of sparse samples are inside; scipy takes them on trust, and so do kernels."""
+    if X.format not in ("csr", "csc"):  # others are converted, and made anew
+        return
+    n_rows, n_columns = X.shape if X.format == "csr" else X.shape[::-1]
+    ends = X.indptr
+    if len(ends) != n_rows + 1 or ends[0] != 0 or (ends[1:] < ends[:-1]).any():
+        raise DataError(f"X is a damaged {X.format} matrix: its indptr does not count up from 0")
+    indices = X.indices[: ends[-1]]
+    if len(indices) < ends[-1] or len(X.data) < ends[-1]:
+        raise DataError(f"X is a damaged {X.format} matrix: its indptr goes beyond its indices")
+    if len(indices) and (int(indices.min()) < 0 or int(indices.max()) >= n_columns):
+        bad = int(np.flatnonzero((indices < 0) | (indices >= n_columns))[0])
+        raise DataError(f"X is a damaged {X.format} matrix: index {indices[bad]} is outside of 0 .. {n_columns - 1}")
+
+
+def too_large(X: Any) -> DataError:
+    """Values that cannot be computed with."""
+    return DataError(f"X has values up to {magnitude(X):.2g}, too large to compute with: scale the features")
+
+
+def magnitude(X: Any) -> float:
+    """The largest absolute value of some samples."""
+    values = X.data if sp.issparse(X) else X
+    return max(float(values.max()), -float(values.min())) if values.size else 0.0
+
+
+def within(X: Any, limit: float) -> bool:
+    """Whether no value of some samples is larger than ``limit``."""
+    values = X.data if sp.issparse(X) else X
+    flat = values.ravel(order="K")
+    if np.may_share_memory(flat, values):  # no copy: the length of all of it bounds the largest, in one look
+        with np.errstate(over="ignore"):
+            if float(np.dot(flat, flat)) <= limit**2:
+                return True
+    return magnitude(X) <= limit
+
+
+def precise_enough(X: Any, bias: float) -> bool:
+    """Whether sums of squares of these samples stay far from the limits of single precision."""
+    return bias <= SINGLE_LARGEST and within(X, SINGLE_LARGEST)
