@@ -37,6 +37,7 @@ from nhsvm.model.checks import (
 from nhsvm.model.file import TEXT
 from nhsvm.model.values import NUMPY, Decoder, Encoder, NotStorable, decode_array, encode_array, group
 
+_LARGEST = 1e100  # of a fitted number: as of a feature
 _TEXT = "sklearn.feature_extraction.text"
 _SCALERS = "sklearn.preprocessing"
 _VOCABULARIES = ("vocabulary", "vocabulary_")
@@ -70,6 +71,8 @@ class Kind:
         Whether it cannot take sparse samples.
     gives : {"same", "sparse", "dense"}
         What comes out.
+    passes_missing : bool
+        A feature that is missing in all samples is learned as NaN.
     """
 
     module: str
@@ -80,6 +83,7 @@ class Kind:
     if_set: Mapping[str, str] = field(default_factory=dict)
     dense_only: Callable[[Any], bool] = lambda step: False
     gives: str = "same"
+    passes_missing: bool = False
 
 
 def _vocabulary_size(step: Any) -> int:
@@ -113,12 +117,14 @@ KINDS = {
         {"mean_": "n", "var_": "n", "scale_": "n", "n_samples_seen_": "?"},
         if_set={"with_mean": "mean_", "with_std": "scale_"},
         dense_only=lambda step: bool(step.with_mean),
+        passes_missing=True,
     ),
-    "MaxAbsScaler": Kind(_SCALERS, {"max_abs_": "n", "scale_": "n", "n_samples_seen_": "?"}),
+    "MaxAbsScaler": Kind(_SCALERS, {"max_abs_": "n", "scale_": "n", "n_samples_seen_": "?"}, passes_missing=True),
     "MinMaxScaler": Kind(
         _SCALERS,
         dict.fromkeys(("min_", "scale_", "data_min_", "data_max_", "data_range_"), "n") | {"n_samples_seen_": "?"},
         dense_only=lambda step: True,
+        passes_missing=True,
     ),
     "SimpleImputer": Kind(
         "sklearn.impute",
@@ -126,6 +132,7 @@ KINDS = {
         others=("n_features_in_", "feature_names_in_", "indicator_", "_fit_dtype", "_fill_dtype"),
         n_out=_not_empty,
         dense_only=lambda step: step.missing_values == 0,
+        passes_missing=True,
     ),
     "TruncatedSVD": Kind(
         "sklearn.decomposition",
@@ -238,11 +245,24 @@ def _check_shapes(step: Any, kind: Kind) -> None:
             found = _as_numbers(found, name)
         if found.dtype.kind not in "fiu" or (shape != "?" and found.ndim != len(shape)):
             raise Malformed(f"{name} has the type {found.dtype} and the shape {found.shape}")
+        _check_range(found, name, may_be_missing=kind.passes_missing)
         if shape == "?":
             continue
         for letter, size in zip(shape, found.shape, strict=True):
             if sides.setdefault(letter, size) != size:
                 raise Malformed(f"{name} has the shape {found.shape}, which does not fit the others")
+
+
+def _check_range(found: Any, name: str, may_be_missing: bool) -> None:
+    """Numbers with which samples stay finite: scikit-learn would complain of features that it has made itself."""
+    sizes = np.abs(found.astype(np.float64, copy=False))
+    fine = sizes <= _LARGEST
+    if name == "scale_":  # samples are divided by it; zero stands for a feature that never changes
+        fine &= (sizes == 0) | (sizes >= 1 / _LARGEST)
+    if may_be_missing:
+        fine |= np.isnan(sizes)
+    if not fine.all():
+        raise Malformed(f"{name} has numbers that are not finite, or too large or too small to compute with")
 
 
 def _as_numbers(found: Any, name: str) -> Any:
@@ -494,7 +514,11 @@ def _known(kind: Kind) -> set[str]:
 
 def _made(name: str, kind: Kind, params: dict[str, Any], fitted: dict[str, Any]) -> Any:
     """A transformer of its parts; Malformed, or an error of scikit-learn's own checks, if they do not fit."""
+    from joblib import cpu_count
+
     check_params(name, params)
+    if params.get("n_jobs") is not None:  # scikit-learn begins as many threads as it is told
+        params = {**params, "n_jobs": min(params["n_jobs"], cpu_count())}
     step = class_of(name)(**params)
     if hasattr(step, "_parameter_constraints"):
         step._validate_params()

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from nhsvm.errors import HierarchyError, LabelError
 from nhsvm.hierarchy import Hierarchy, VirtualLeaf
 from nhsvm.losses import LOSSES
-from nhsvm.model.checks import JSON, MAX_DEPTH, Budget, Malformed, check_edges, entry, expect, reading, shorten
+from nhsvm.model.checks import JSON, MAX_DEPTH, Budget, Malformed, apart, check_edges, entry, expect, reading, shorten
 from nhsvm.model.file import storable
 from nhsvm.weights import SCHEMES
 
@@ -129,7 +129,8 @@ class Decoder:
             return tuple(self.decode(item, depth + 1) for item in expect(content, list, "a tuple"))
         try:
             if tag == "dict":
-                pairs = ((self.decode(key, depth + 1), self.decode(item, depth + 1)) for key, item in content)
+                pairs = [(self.decode(key, depth + 1), self.decode(item, depth + 1)) for key, item in content]
+                apart([key for key, _ in pairs])
                 return dict(pairs)
             if tag == "hierarchy":
                 return dict(enumerate(self.hierarchies))[expect(content, int, "the number of a hierarchy")]
@@ -281,7 +282,7 @@ def decode_label(value: JSON, depth: int = 0) -> Label:
         raise Malformed(f"{shorten(value)} is no label") from None
     if tag in ("tuple", "frozenset"):
         items = [decode_label(item, depth + 1) for item in expect(content, list, f"a {tag}")]
-        return tuple(items) if tag == "tuple" else frozenset(items)
+        return tuple(items) if tag == "tuple" else frozenset(apart(items))
     raise Malformed(f"{shorten(value)} is no label")
 
 
@@ -298,7 +299,7 @@ def encode_labels(labels: Sequence[Label]) -> JSON:
 def decode_labels(value: JSON) -> list[Label]:
     """The labels that :func:`encode_labels` was given."""
     if isinstance(value, list):
-        return [item if type(item) is str else decode_label(item) for item in value]
+        return apart([item if type(item) is str else decode_label(item) for item in value])
     name = entry(expect(value, dict, "a list of labels"), "numpy", str)
     if name not in NUMPY:
         raise Malformed(f"labels of an unknown type {shorten(name)}")
