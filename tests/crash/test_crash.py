@@ -47,7 +47,7 @@ USERS = {  # of these ways, and a writer that goes there
     "cli/convert.py": "convert scaled",
     "cli/tune.py": "tune",
     "datasets/_blocks_folder.py": "write_blocks",
-    "persistence/files.py": "save",
+    "model/file.py": "save",
     "report/page.py": "write_report",
     "paper/tables.py": "write_page",
 }

@@ -440,7 +440,7 @@ def _questions(model):
             samples = [few, np.ones((3, n)) if n < 10**5 else few, few.astype(np.float32)]
     if hasattr(model, "feature_names_in_"):
         samples = samples[:1]
-    has_sets, is_tree = svm._sets is not None, svm.hierarchy_.graph.is_tree
+    has_sets, is_tree = svm.model_.sets is not None, svm.hierarchy_.graph.is_tree
 
     def proba(ask, X):
         with suppress(NotFittedError):  # the option says so, but nothing was learned
