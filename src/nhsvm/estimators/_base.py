@@ -245,7 +245,8 @@ class HierarchicalSVM(Answering, SetFit, WarmStart, Stream, ClassifierMixin, Bas
         return float(tol)
 
     def _store(self, problem: Any, targets: Targets | LabelSets, alpha: FloatArray, solution: Any) -> None:
-        (primal, dual), gap, history = solution.certificate, solution.certificate.gap, solution.history
+        history = solution.history
+        primal, dual, gap = map(float, (*solution.certificate, solution.certificate.gap))
         self.model_ = Model(
             hierarchy=targets.hierarchy,
             classes=targets.classes,

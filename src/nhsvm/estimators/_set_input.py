@@ -40,10 +40,10 @@ def _from_sets(y: Any, hierarchy: Hierarchy | None) -> Given:
     flat, sizes = list(chain.from_iterable(items)), np.fromiter(map(len, items), dtype=np.int64, count=len(items))
     indptr, rest = np.concatenate([[0], np.cumsum(sizes)]), iter(flat)
     try:
-        crowded = first_crowded(flat)
+        crowded = first_crowded(rest)
         if crowded:
             raise LabelError(crowded)
-        place = dict.fromkeys(rest)
+        place = dict.fromkeys(flat)
     except TypeError:
         i = row_of(indptr, len(flat) - len(list(rest)) - 1)
         raise LabelError(f"sample {i}: a label must be hashable, unlike those in {items[i]!r}") from None

@@ -395,6 +395,8 @@ class SetAscent(SetCertificate):
 
     def slack_errors(self, squared_norms: FloatArray) -> FloatArray:
         problem, lengths_squared = self.problem, self.weights.squared_norms
+        if problem.columns.n_leaves == 1 and not problem.oracle.allow_empty:
+            return np.zeros(problem.n_samples)  # there is one label set, and nothing to compare it with
         scores = 2.0 * float(np.sqrt(squared_norms).sum())
         constants = 2.0 * float(problem.loss_weights.sum() + np.abs(problem.offsets).sum())
         errors = of_sums(problem.X, lengths_squared, scores, constants, 2.0 * problem.columns.n_columns)
