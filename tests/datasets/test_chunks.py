@@ -24,7 +24,6 @@ from nhsvm.datasets import (
     read_svmlight,
     write_blocks,
 )
-from nhsvm.datasets import _files as files
 from nhsvm.errors import FileFormatError, OptionError
 
 H = Hierarchy.from_edges([(1, 3), (1, 4)])
@@ -61,7 +60,7 @@ def test_json_and_parquet(tmp_path):
 @pytest.mark.parametrize("reader", [read_svmlight, read_lshtc])
 @pytest.mark.parametrize("labelled", [None, False])
 def test_sparse_rows(tmp_path, monkeypatch, reader, labelled):
-    monkeypatch.setattr(files, "BLOCK", 30)
+    monkeypatch.setattr("nhsvm.datasets.files.BLOCK", 30)
     file = tmp_path / "x.svm"
     file.write_text("".join(f"{3 + k % 2} {k + 1}:1 {k + 20}:2\n" for k in range(10)))
     whole = reader(file, hierarchy=H)
@@ -84,7 +83,7 @@ def test_how_much_has_been_read(tmp_path, monkeypatch, reader, packed):
     }[reader]
     raw = "".join(rows).encode()
     (tmp_path / "x").write_bytes(gzip.compress(raw, 1) if packed else raw)
-    monkeypatch.setattr(files, "BLOCK", 50_000)
+    monkeypatch.setattr("nhsvm.datasets.files.BLOCK", 50_000)
     options = {"like": reader(tmp_path / "x")} if reader is read_svmlight else {"label": None}
     chunks = read_chunks(reader, tmp_path / "x", 1000, **options)
     assert chunks.share is None  # nothing is open
@@ -96,7 +95,7 @@ def test_how_much_has_been_read(tmp_path, monkeypatch, reader, packed):
 
 
 def test_how_much_has_been_read_of_rows_that_are_counted(tmp_path, monkeypatch):
-    monkeypatch.setattr("nhsvm.datasets.parquet._BATCH", 4)
+    monkeypatch.setattr("nhsvm.datasets.table_files._BATCH", 4)
     polars.DataFrame({"x": [float(k) for k in range(10)]}).write_parquet(tmp_path / "x.parquet")
     write_blocks(Dataset(None, None, np.eye(10)), tmp_path / "x.blocks")
     for reader, options in ((read_parquet, {"features": "x", "label": None}), (open_blocks, {})):
@@ -118,7 +117,7 @@ def test_what_was_skipped_is_counted_to_the_end(tmp_path, monkeypatch):
     assert [part.texts for part in chunks] == [["a"], ["b"]]
     assert chunks.skipped.count == 3
     assert [line for line, _ in chunks.skipped.first] == [2, 3, 5]
-    monkeypatch.setattr(files, "BLOCK", 8)
+    monkeypatch.setattr("nhsvm.datasets.files.BLOCK", 8)
     file.write_text("1:1\n1:x\n2:1\n2:y\n")
     like = Dataset(None, None, feature_names=range(1, 3))
     chunks = read_chunks(read_svmlight, file, like=like, labelled=False, on_error="skip")

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from datasets.files import NAMES, check_damage, fails, put
 from nhsvm import Hierarchy
-from nhsvm.datasets import _files, read_csv, read_jsonl, read_parquet
+from nhsvm.datasets import read_csv, read_jsonl, read_parquet
 from nhsvm.errors import CycleError, FileFormatError, OptionError
 
 COLUMNS = {
@@ -342,7 +342,7 @@ def test_parquet_with_any_byte_changed(tmp_path):
 
 
 def test_rows_of_parquet(tmp_path, monkeypatch):
-    import nhsvm.datasets.parquet as module
+    import nhsvm.datasets.table_files as module
 
     monkeypatch.setattr(module, "_BATCH", 2)
     path = tmp_path / "file.parquet"
@@ -377,7 +377,7 @@ def test_a_line_of_ten_megabytes(tmp_path):
 
 
 def test_a_line_without_end_does_not_fill_the_memory(tmp_path, monkeypatch):
-    monkeypatch.setattr(_files, "LONGEST", 1000)
+    monkeypatch.setattr("nhsvm.datasets.files.LONGEST", 1000)
     path = put(tmp_path, "file.jsonl", '{"text": "a", "labels": "b"}\n' + "x" * 2000)
     fails(read_jsonl, path, 2, "longer than 1,000 bytes")
 

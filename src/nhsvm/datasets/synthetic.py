@@ -8,8 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import betaincinv
 
-from nhsvm.datasets._dataset import Dataset
-from nhsvm.datasets._options import generator, whole_number
+from nhsvm.datasets.base import Dataset, generator, whole_number
 from nhsvm.errors import OptionError
 from nhsvm.hierarchy import Hierarchy
 
