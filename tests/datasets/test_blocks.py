@@ -44,7 +44,7 @@ SVM = "4 1:0.5 3:2\n5 2:1e-3\n2 7:1\n5 1:1 2:1 3:1\n"
 def small_parts(monkeypatch):
     """A file of a few lines comes in several parts."""
     monkeypatch.setattr("nhsvm.datasets.files.BLOCK", 20)
-    monkeypatch.setattr("nhsvm.datasets.chunks._ROWS", 2)
+    monkeypatch.setattr("nhsvm.datasets.chunks.ROWS", 2)
     monkeypatch.setattr("nhsvm.datasets.blocks_writer._PART", 3)
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import sys
+from inspect import Parameter, signature
 
 import numpy as np
 import polars
@@ -405,3 +407,30 @@ def test_what_was_written_is_read(tmp_path_factory, rows):
         assert found.texts == [text for text, _, _ in rows]
         assert found.y.tolist() == [label for _, label, _ in rows]
         assert found.X[:, 0].tolist() == [x for _, _, x in rows]
+
+
+@pytest.mark.parametrize(
+    ("read", "label", "label_type", "own"),
+    [
+        (read_csv, None, str, {"encoding", "columns", "delimiter", "quotes"}),
+        (read_jsonl, "labels", None, {"encoding"}),
+        (read_parquet, None, None, set()),
+    ],
+)
+def test_every_option_is_in_the_signature_and_in_the_documentation(read, label, label_type, own):
+    file, *options = signature(read).parameters.values()
+    defaults = {option.name: option.default for option in options}
+    assert file.name == "file"
+    assert {option.kind for option in options} == {Parameter.KEYWORD_ONLY}
+    assert (defaults["label"], defaults["label_type"], defaults["on_error"]) == (label, label_type, "raise")
+    assert own | {"text", "features", "drop_implied", "like"} < defaults.keys()
+    assert defaults.keys() & {"encoding", "columns", "delimiter", "quotes"} == own
+    parameters = read.__doc__.partition("Parameters\n")[2].partition("Returns\n")[0]
+    assert re.findall(r"^(\w+) : .", parameters, re.MULTILINE) == ["file", *defaults]
+    assert "{options}" not in read.__doc__
+
+
+@ALL
+def test_options_that_there_are_not(tmp_path, read, make):
+    with pytest.raises(TypeError, match=rf"{read.__name__}\(\) got an unexpected keyword argument 'txt'"):
+        read(make(tmp_path), txt="title")

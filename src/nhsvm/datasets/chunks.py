@@ -142,7 +142,7 @@ def _sparse_parts(is_lshtc: bool, trouble: Trouble, options: dict[str, Any]) -> 
 
 Each = Callable[[Dataset], Dataset]
 Progress = Callable[[int, float | None], None]
-_ROWS = 2_000  # records at a time: those of a table are lists of Python objects for a while
+ROWS = 2_000  # records at a time: those of a table are lists of Python objects for a while
 _LARGEST = 2**31
 
 
@@ -329,7 +329,7 @@ class _Tabular:
         if reader is read_hmc_arff:
             self._chunks = _Whole(lambda: reader(file, **{k: v for k, v in options.items() if k != "file"}))
         else:
-            self._chunks = read_chunks(reader, file, _ROWS, **{k: v for k, v in options.items() if k != "file"})
+            self._chunks = read_chunks(reader, file, ROWS, **{k: v for k, v in options.items() if k != "file"})
 
     def pour(self, writer: Writer, progress: Progress) -> _Outcome:
         """Everything into a writer."""

@@ -225,7 +225,7 @@ class SparseRows:
 
 def read_rows(file: Path, options: RowOptions, labels: Labels, trouble: Trouble) -> SparseRows:
     """Rows of a file; their labels go into ``labels``."""
-    reader = _Reader(options, labels, trouble)
+    reader = _Reader(options, labels, trouble, parsing.SparseArrays.of(0))
     line = 1
     with closing(blocks(file)) as source:
         for block in source:
@@ -243,7 +243,7 @@ def iter_rows(
     new_labels : function
         Of whether rows have labels: None, and when the first are read, what was found of them.
     """
-    line, labels, scratch = 1, new_labels(None), _Scratch(0)
+    line, labels, scratch = 1, new_labels(None), parsing.SparseArrays.of(0)
     with closing(blocks(file, trouble=trouble)) as source:
         for block in source:
             reader = _Reader(options, labels, trouble, scratch)
@@ -253,36 +253,23 @@ def iter_rows(
             labels, scratch = new_labels(labels.labelled), reader.scratch
 
 
-class _Scratch:
-    """Arrays for the kernel to fill, kept from block to block; memory that is never touched costs nothing."""
-
-    def __init__(self, n: int) -> None:
-        # a feature is at least " 1:1", a label "1,", a row "1\n"
-        self.n = n
-        self.indptr, self.label_ptr, self.row_line = (np.empty(n // 2 + 2, dtype=np.int64) for _ in range(3))
-        self.indices, self.values = np.empty(n // 3 + 2, dtype=np.int32), np.empty(n // 3 + 2)
-        self.labels, self.hard = np.empty(n + 4, dtype=np.int64), np.empty(n + 4, dtype=np.int64)
-        self.hard_labels = np.empty(n // 2 + 2, dtype=np.int64)
-
-
 class _Reader:
-    def __init__(self, options: RowOptions, labels: Labels, trouble: Trouble, scratch: _Scratch | None = None) -> None:
+    def __init__(self, options: RowOptions, labels: Labels, trouble: Trouble, scratch: parsing.SparseArrays) -> None:
         self.options, self.labels, self.trouble = options, labels, trouble
         self.indptr = Growing(np.int64, [0])
         self.indices, self.data = Growing(np.int32), Growing(options.dtype)
-        self.scratch = scratch or _Scratch(0)
+        self.scratch = scratch
 
     def read(self, raw: bytes, line: int) -> int:
         """Take in a block that starts at this line; the line after it."""
         text = np.frombuffer(raw, dtype=np.uint8)
-        if self.scratch.n < len(text):
-            self.scratch = _Scratch(len(text) + len(text) // 8)
+        if self.scratch.n_bytes < len(text):
+            self.scratch = parsing.SparseArrays.of(len(text) + len(text) // 8)
         i, s = 0, self.scratch
         while i < len(text):
             n_rows, n_hard, n_hard_labels, i, n_lines, unsorted, status, wrong = parsing.sparse_rows_kernel(
-                text, i, self.labels.names, self.options.sort, parsing.powers_of_five(), s.indptr, s.indices, s.values,
-                s.values.view(np.uint64), s.label_ptr, s.labels, s.hard, s.hard_labels, s.row_line,
-            )  # fmt: skip
+                text, i, self.labels.names, self.options.sort, parsing.powers_of_five(), s
+            )
             n, m = s.indptr[n_rows], s.label_ptr[n_rows]
             block = _Block(raw, s.indptr[: n_rows + 1], s.indices[:n], s.values[:n], line + s.row_line[:n_rows])
             bad: BadRows = {}

@@ -8,88 +8,64 @@ import threading
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
-
-import numpy as np
-import numpy.typing as npt
+from typing import Annotated, Any, Unpack
 
 from nhsvm.datasets.base import Dataset
 from nhsvm.datasets.files import LONGEST, AnyPath, Trouble, checked_encoding, checked_path, lines, opened, shown
-from nhsvm.datasets.tables import Names, Records, Table
+from nhsvm.datasets.tables import Declared, Records, Table, TableOptions
 from nhsvm.errors import FileFormatError, OptionError
-from nhsvm.hierarchy import Hierarchy
+from nhsvm.options import Option
 
 
-def read_csv(
-    file: AnyPath,
-    *,
-    text: Names = None,
-    features: Names = None,
-    label: str | None = None,
-    path: str | None = None,
-    levels: Names = None,
-    hierarchy: Hierarchy | AnyPath | None = None,
-    drop_root: bool = False,
-    separator: str = " > ",
-    label_separator: str | None = None,
-    qualified: bool = True,
-    label_type: type | None = str,
-    multilabel: bool | None = None,
-    drop_implied: bool = False,
-    extra: Names = None,
-    columns: Sequence[str] | None = None,
-    delimiter: str | None = None,
-    quotes: bool | None = None,
-    dtype: npt.DTypeLike = np.float64,
-    encoding: str = "utf-8",
-    like: Dataset | None = None,
-    on_error: str = "raise",
-) -> Dataset:
+class LineOptions(TableOptions, total=False):
+    """Those of text files."""
+
+    encoding: Annotated[str, Option("utf-8", "str", "Of the file.")]
+
+
+class CsvOptions(LineOptions, total=False):
+    """Those of CSV files."""
+
+    columns: Annotated[
+        Sequence[str] | None,
+        Option(None, "list of str, optional", "Names of all columns, for a file that does not begin with them."),
+    ]
+    delimiter: Annotated[
+        str | None,
+        Option(None, "str, optional", "By default a tab in ``.tsv`` and ``.tab`` files, else a comma."),
+    ]
+    quotes: Annotated[
+        bool | None,
+        Option(None, "bool, optional", 'Whether ``"`` encloses cells. By default unless the delimiter is a tab.'),
+    ]
+
+
+CSV = Declared(CsvOptions, label_type=Option(str, "{str, int}, optional", "Of ``label``."))
+JSONL = Declared(
+    LineOptions,
+    text=Option(
+        None,
+        "str or list of str",
+        'Field of text; of several, each is a line of the text. Without text and features it is ``"text"``.',
+    ),
+    label=Option(
+        "labels",
+        "str or None",
+        "Field of the labels, unless ``path`` or ``levels`` is given. None reads samples without labels.",
+    ),
+)
+PARQUET = Declared(TableOptions)
+
+
+@CSV
+def read_csv(file: AnyPath, **options: Unpack[CsvOptions]) -> Dataset:
     r"""Samples in a CSV or TSV file; gzipped too.
 
     Parameters
     ----------
     file : path
         ``-`` is standard input, of all readers but that of Parquet files.
-    text : str or list of str
-        Column of text; of several, each is a line of the text.
-    features : str or list of str
-        Columns of numbers; an empty cell is a missing value, NaN.
-    label : str, optional
-        Column of labels, for use with a hierarchy.
-    path : str, optional
-        Column of paths, such as ``Science > Physics``, that are labels and make up the hierarchy.
-    levels : list of str, optional
-        Columns, one a level from the top: together a path. The last ones may be empty.
-    hierarchy : Hierarchy or path, optional
-        Labels must be nodes of it. A file is read by ``Hierarchy.read``.
-    drop_root : bool
-        Leave out the root of the hierarchy if it has only one.
-    separator : str
-        Between the parts of a path, in the file (blanks around it do not matter) and in labels.
-    label_separator : str, optional
-        Between several labels, or paths, in a cell.
-    qualified : bool
-        A label is its whole path: ``Books > Other`` and ``Toys > Other`` are two. With False it is the last part.
-    label_type : {str, int}, optional
-        Of ``label``.
-    multilabel : bool, optional
-        Give a list of labels for every sample. By default if any has two; only with True may a sample have none.
-    drop_implied : bool
-        Leave out labels that are above others of the same sample.
-    extra : str or list of str
-        Further columns to keep, in ``Dataset.extra``; ``"*"`` keeps all.
-    columns : list of str, optional
-        Names of all columns, for a file that does not begin with them.
-    delimiter : str, optional
-        By default a tab in ``.tsv`` and ``.tab`` files, else a comma.
-    quotes : bool, optional
-        Whether ``"`` encloses cells. By default unless the delimiter is a tab.
-    dtype : {float64, float32}
-    encoding : str
-    like : Dataset, optional
-        Use the hierarchy and the form of labels of this one, as for a test set; features must have the same names.
-    on_error : {"raise", "skip"}
+    {options}
 
     Returns
     -------
@@ -112,32 +88,24 @@ def read_csv(
     └── Science > Biology
     Law
     """
-    table, records = csv_records(**locals())
+    table, records = csv_records(file, **CSV.complete("read_csv", options))
     return table.read(records)
 
 
-def csv_records(
-    file: AnyPath,
-    *,
-    columns: Sequence[str] | None,
-    delimiter: str | None,
-    quotes: bool | None,
-    encoding: str,
-    on_error: str,
-    **options: Any,
-) -> tuple[Table, Records]:
+def csv_records(file: AnyPath, **options: Unpack[CsvOptions]) -> tuple[Table, Records]:
     """The options of :func:`read_csv`, checked, and its records, yet to be read."""
-    source, trouble = checked_path(file), Trouble(checked_path(file), on_error)
+    source, trouble = checked_path(file), Trouble(checked_path(file), options["on_error"])
+    delimiter, columns, quotes = options["delimiter"], options["columns"], options["quotes"]
     delimiter = _delimiter(source) if delimiter is None else delimiter
     if not isinstance(delimiter, str) or len(delimiter) != 1 or delimiter in '"\r\n ':
         raise OptionError(f"delimiter must be one character, no quote or blank, not {delimiter!r}")
-    table = Table(trouble, **options)
+    table = Table(trouble, options)
     names = None if columns is None else _checked_names(list(columns), source, None)
     if names is not None:
         table.see_columns(names)
         table.check_columns(names)
     quoted = delimiter != "\t" if quotes is None else quotes
-    numbered = _Numbered(lines(source, checked_encoding(encoding), trouble))
+    numbered = _Numbered(lines(source, checked_encoding(options["encoding"]), trouble))
     reader = csv.reader(
         numbered, delimiter=delimiter, quoting=csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE, strict=True
     )
@@ -231,28 +199,8 @@ _LIMIT = _FieldLimit()
 # -- JSON Lines --------------------------------------------------------------------------------------------------------
 
 
-def read_jsonl(
-    file: AnyPath,
-    *,
-    text: Names = None,
-    features: Names = None,
-    label: str | None = "labels",
-    path: str | None = None,
-    levels: Names = None,
-    hierarchy: Hierarchy | AnyPath | None = None,
-    drop_root: bool = False,
-    separator: str = " > ",
-    label_separator: str | None = None,
-    qualified: bool = True,
-    label_type: type | None = None,
-    multilabel: bool | None = None,
-    drop_implied: bool = False,
-    extra: Names = None,
-    dtype: npt.DTypeLike = np.float64,
-    encoding: str = "utf-8",
-    like: Dataset | None = None,
-    on_error: str = "raise",
-) -> Dataset:
+@JSONL
+def read_jsonl(file: AnyPath, **options: Unpack[LineOptions]) -> Dataset:
     r"""Samples in a JSON Lines file, an object a line; gzipped too.
 
     Labels are text or whole numbers, one or a list of them; paths are text, ``"Science > Physics"``, or a list of such.
@@ -261,15 +209,7 @@ def read_jsonl(
     Parameters
     ----------
     file : path
-    text, features, path, levels, extra
-        Names of fields; see :func:`read_csv`. Without text and features, ``"text"`` is the text.
-    label : str or None
-        Field of the labels, unless ``path`` or ``levels`` is given. None reads samples without labels.
-    hierarchy, drop_root, separator, label_separator, qualified, multilabel, drop_implied, dtype, like, on_error
-        See :func:`read_csv`.
-    label_type : {int, str}, optional
-        By default labels are what they are in the file.
-    encoding : str
+    {options}
 
     Returns
     -------
@@ -287,19 +227,19 @@ def read_jsonl(
     >>> data.texts, data.y
     (['woof', 'rustle'], [['dog', 'pet'], ['oak']])
     """
-    table, records = jsonl_records(**locals())
+    table, records = jsonl_records(file, **JSONL.complete("read_jsonl", options))
     return table.read(records)
 
 
-def jsonl_records(file: AnyPath, *, encoding: str, on_error: str, **options: Any) -> tuple[Table, Records]:
+def jsonl_records(file: AnyPath, **options: Unpack[LineOptions]) -> tuple[Table, Records]:
     """The options of :func:`read_jsonl`, checked, and its records, yet to be read."""
-    source, trouble = checked_path(file), Trouble(checked_path(file), on_error)
+    source, trouble = checked_path(file), Trouble(checked_path(file), options["on_error"])
     if options["label"] == "labels" and (options["path"] is not None or options["levels"] is not None):
         options["label"] = None
     if options["text"] is None and options["features"] is None:
         options["text"] = "text"
-    table = Table(trouble, **options)
-    return table, _objects(source, checked_encoding(encoding), table, trouble)
+    table = Table(trouble, options)
+    return table, _objects(source, checked_encoding(options["encoding"]), table, trouble)
 
 
 def _objects(file: Path, encoding: str, table: Table, trouble: Trouble) -> Generator[tuple[int, dict[str, Any]]]:
@@ -338,41 +278,17 @@ def _refused(constant: str) -> Any:
 _BATCH = 1 << 15  # rows
 
 
-def read_parquet(
-    file: AnyPath,
-    *,
-    text: Names = None,
-    features: Names = None,
-    label: str | None = None,
-    path: str | None = None,
-    levels: Names = None,
-    hierarchy: Hierarchy | AnyPath | None = None,
-    drop_root: bool = False,
-    separator: str = " > ",
-    label_separator: str | None = None,
-    qualified: bool = True,
-    label_type: type | None = None,
-    multilabel: bool | None = None,
-    drop_implied: bool = False,
-    extra: Names = None,
-    dtype: npt.DTypeLike = np.float64,
-    like: Dataset | None = None,
-    on_error: str = "raise",
-) -> Dataset:
+@PARQUET
+def read_parquet(file: AnyPath, **options: Unpack[TableOptions]) -> Dataset:
     """Samples in a Parquet file; needs polars (``pip install 'nhsvm[tables]'``).
 
     Columns of lists are read as in :func:`read_jsonl`: several labels, or a vector of features. A missing value is null
-    or NaN.
+    or NaN. Errors name the row, the first of which is 1.
 
     Parameters
     ----------
     file : path
-    text, features, label, path, levels, hierarchy, drop_root, separator, label_separator, qualified, multilabel
-        See :func:`read_csv`.
-    label_type : {int, str}, optional
-        By default labels are what they are in the file.
-    drop_implied, extra, dtype, like, on_error
-        See :func:`read_csv`. Errors name the row, the first of which is 1.
+    {options}
 
     Returns
     -------
@@ -389,18 +305,18 @@ def read_parquet(
     >>> data.y.tolist()
     ['dog', 'oak']
     """
-    table, records = parquet_records(**locals())
+    table, records = parquet_records(file, **PARQUET.complete("read_parquet", options))
     return table.read(records)
 
 
-def parquet_records(file: AnyPath, *, on_error: str, **options: Any) -> tuple[Table, Records]:
+def parquet_records(file: AnyPath, **options: Unpack[TableOptions]) -> tuple[Table, Records]:
     """The options of :func:`read_parquet`, checked, and its records, yet to be read."""
     try:
         import polars
     except ImportError as error:
         raise ImportError("read_parquet() needs polars: pip install 'nhsvm[tables]'") from error
-    source, trouble = checked_path(file), Trouble(checked_path(file), on_error, unit="row")
-    table = Table(trouble, **options)
+    source, trouble = checked_path(file), Trouble(checked_path(file), options["on_error"], unit="row")
+    table = Table(trouble, options)
     return table, _parquet_rows(source, table, polars)
 
 

@@ -4,23 +4,151 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from inspect import Parameter, Signature, cleandoc, signature
 from itertools import islice, pairwise
-from typing import Any
+from textwrap import fill, indent
+from typing import Annotated, Any, TypedDict, TypeVar, get_type_hints
 
 import numpy as np
 import numpy.typing as npt
 
 from nhsvm.datasets.base import Dataset, checked_dtype, checked_like, given_hierarchy, without_root
-from nhsvm.datasets.files import Trouble, finite, shown
+from nhsvm.datasets.files import AnyPath, Trouble, finite, shown
 from nhsvm.datasets.labels import LabelLists
 from nhsvm.errors import CycleError, FileFormatError, HierarchyError, OptionError
 from nhsvm.hierarchy import Hierarchy
+from nhsvm.options import Option
 
 Names = str | Sequence[str] | None
+F = TypeVar("F", bound=Callable[..., Dataset])
 Records = Generator[tuple[int, Mapping[str, Any]], None, None]  # line or row, values
+
+
+class TableOptions(TypedDict, total=False):
+    """What the readers of tables of every format take by name; each option is declared here, once."""
+
+    text: Annotated[
+        Names, Option(None, "str or list of str", "Column of text; of several, each is a line of the text.")
+    ]
+    features: Annotated[
+        Names,
+        Option(None, "str or list of str", "Columns of numbers; an empty cell, or null, is a missing value, NaN."),
+    ]
+    label: Annotated[str | None, Option(None, "str, optional", "Column of labels, for use with a hierarchy.")]
+    path: Annotated[
+        str | None,
+        Option(
+            None,
+            "str, optional",
+            "Column of paths, such as ``Science > Physics``, that are labels and make up the hierarchy.",
+        ),
+    ]
+    levels: Annotated[
+        Names,
+        Option(
+            None,
+            "list of str, optional",
+            "Columns, one a level from the top: together a path. The last ones may be empty.",
+        ),
+    ]
+    hierarchy: Annotated[
+        Hierarchy | AnyPath | None,
+        Option(
+            None, "Hierarchy or path, optional", "Labels must be nodes of it. A file is read by ``Hierarchy.read``."
+        ),
+    ]
+    drop_root: Annotated[bool, Option(False, "bool", "Leave out the root of the hierarchy if it has only one.")]
+    separator: Annotated[
+        str,
+        Option(
+            " > ", "str", "Between the parts of a path, in the file (blanks around it do not matter) and in labels."
+        ),
+    ]
+    label_separator: Annotated[
+        str | None, Option(None, "str, optional", "Between several labels, or paths, in a cell.")
+    ]
+    qualified: Annotated[
+        bool,
+        Option(
+            True,
+            "bool",
+            "A label is its whole path: ``Books > Other`` and ``Toys > Other`` are two. With False it is the last "
+            "part.",
+        ),
+    ]
+    label_type: Annotated[
+        type | None,
+        Option(None, "{str, int}, optional", "Of ``label``. By default labels are what they are in the file."),
+    ]
+    multilabel: Annotated[
+        bool | None,
+        Option(
+            None,
+            "bool, optional",
+            "Give a list of labels for every sample. By default if any has two; only with True may a sample have none.",
+        ),
+    ]
+    drop_implied: Annotated[bool, Option(False, "bool", "Leave out labels that are above others of the same sample.")]
+    extra: Annotated[
+        Names,
+        Option(None, "str or list of str", 'Further columns to keep, in ``Dataset.extra``; ``"*"`` keeps all.'),
+    ]
+    dtype: Annotated[npt.DTypeLike, Option(np.float64, "{float64, float32}", "Of X.")]
+    like: Annotated[
+        Dataset | None,
+        Option(
+            None,
+            "Dataset, optional",
+            "Use the hierarchy and the form of labels of this one, as for a test set; features must have the same "
+            "names.",
+        ),
+    ]
+    on_error: Annotated[
+        str,
+        Option(
+            "raise",
+            '{"raise", "skip"}',
+            "Raise on a bad record, or leave it out and count it in ``Dataset.skipped``.",
+        ),
+    ]
+
+
+class Declared:
+    """The options of a reader.
+
+    Parameters
+    ----------
+    options : type
+        ``TableOptions`` or one that extends it.
+    **others : Option
+        In place of those declared there.
+    """
+
+    def __init__(self, options: type, **others: Option) -> None:
+        hints = get_type_hints(options, include_extras=True)
+        self.options: dict[str, Option] = {name: kind.__metadata__[0] for name, kind in hints.items()} | others
+
+    def complete(self, reader: str, given: Mapping[str, Any]) -> Any:
+        """What was given, and defaults."""
+        unknown = given.keys() - self.options.keys()
+        if unknown:
+            raise TypeError(f"{reader}() got an unexpected keyword argument {min(unknown)!r}")
+        return {name: option.default for name, option in self.options.items()} | dict(given)
+
+    def __call__(self, read: F) -> F:
+        """Give a reader, which takes them all as ``**options``, the signature and the documentation of each."""
+        before = [p for p in signature(read).parameters.values() if p.kind is not Parameter.VAR_KEYWORD]
+        named = [Parameter(name, Parameter.KEYWORD_ONLY, default=o.default) for name, o in self.options.items()]
+        read.__signature__ = Signature([*before, *named])  # type: ignore[attr-defined]
+        entries = (
+            f"{name} : {option.kind}\n{indent(fill(option.doc, 112, break_on_hyphens=False), ' ' * 4)}"
+            for name, option in self.options.items()
+        )
+        read.__doc__ = cleandoc(read.__doc__ or "").replace("{options}", "\n".join(entries))
+        return read
 
 
 @dataclass(frozen=True)
@@ -47,44 +175,28 @@ class Labelling:
 class Table:
     """The options of a reader, checked, and what has been read."""
 
-    def __init__(
-        self,
-        trouble: Trouble,
-        *,
-        text: Names,
-        features: Names,
-        label: str | None,
-        path: str | None,
-        levels: Names,
-        hierarchy: Any,
-        separator: str,
-        label_separator: str | None,
-        qualified: bool,
-        label_type: type | None,
-        multilabel: bool | None,
-        drop_root: bool,
-        drop_implied: bool,
-        extra: Names,
-        dtype: npt.DTypeLike,
-        like: Dataset | None,
-    ) -> None:
-        self.trouble, self.dtype, self._drop_root = trouble, checked_dtype(dtype), drop_root
-        self.text, self.features, self.extra = (_names(given) for given in (text, features, extra))
-        self.labelling = Labelling(label, path, _names(levels), separator, label_separator, qualified, label_type)
-        if label_type not in (None, int, str):
-            raise OptionError(f"label_type must be int, str or None, not {label_type!r}")
-        if (label is not None) + (path is not None) + bool(levels) > 1:
+    def __init__(self, trouble: Trouble, options: TableOptions) -> None:
+        o = options
+        self.trouble, self.dtype, self._drop_root = trouble, checked_dtype(o["dtype"]), o["drop_root"]
+        self.text, self.features, self.extra = _names(o["text"]), _names(o["features"]), _names(o["extra"])
+        self.labelling = Labelling(
+            o["label"], o["path"], _names(o["levels"]), o["separator"], o["label_separator"], o["qualified"],
+            o["label_type"],
+        )  # fmt: skip
+        if o["label_type"] not in (None, int, str):
+            raise OptionError(f"label_type must be int, str or None, not {o['label_type']!r}")
+        if (o["label"] is not None) + (o["path"] is not None) + bool(o["levels"]) > 1:
             raise OptionError("give one of label, path and levels, not several")
-        if not separator.strip() or (label_separator is not None and not label_separator.strip()):
+        if not all(separator is None or separator.strip() for separator in (o["separator"], o["label_separator"])):
             raise OptionError("separators must be more than blanks")
         if not self.text and not self.features:
             raise OptionError("say where the samples are: text=, or features=, the name of a column or a list of names")
-        self._like = checked_like(like)
-        self._known = given_hierarchy(hierarchy, label_type, drop_root)
+        self._like, multilabel = checked_like(o["like"]), o["multilabel"]
+        self._known = given_hierarchy(o["hierarchy"], o["label_type"], self._drop_root)
         if self._like is not None:
             self._known = self._like.hierarchy if self._known is None else self._known
             multilabel = self._like.is_multilabel if multilabel is None and self._like.y is not None else multilabel
-        self._multilabel, self._drop_implied = multilabel, drop_implied
+        self._multilabel, self._drop_implied = multilabel, o["drop_implied"]
         self._paths: dict[tuple[str, ...], None] = {}
         self._cells: dict[str, tuple[Any, ...]] = {}
         self._width = dict[str, int]()
