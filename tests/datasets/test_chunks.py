@@ -11,6 +11,7 @@ import numpy as np
 import polars
 import pytest
 
+from datasets.files import put
 from nhsvm import Hierarchy
 from nhsvm.datasets import (
     Dataset,
@@ -183,3 +184,14 @@ def test_pipes_cannot_go_back(tmp_path, packed):
         assert read_jsonl(pipe, label=None).texts == [str(k) for k in range(50_000)]
     finally:
         thread.join()
+
+
+@pytest.mark.parametrize("read", [read_svmlight, read_lshtc])
+def test_parts_have_the_form_of_labels_of_like(tmp_path, monkeypatch, read):
+    """A part in which every sample happens to have one label is no other kind of data."""
+    monkeypatch.setattr("nhsvm.datasets.files.BLOCK", 12)
+    train = read(put(tmp_path, "train", "1,2 1:1\n2 2:1\n"))
+    test = put(tmp_path, "test", "1 1:1\n2 2:1\n1,2 1:1\n")
+    parts = [part.y for part in read_chunks(read, test, like=train)]
+    assert len(parts) > 1
+    assert [labels for part in parts for labels in part] == read(test, like=train).y == [[1], [2], [1, 2]]

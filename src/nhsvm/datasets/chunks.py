@@ -12,19 +12,14 @@ import numpy as np
 import numpy.typing as npt
 
 from nhsvm.datasets.arff import read_hmc_arff
-from nhsvm.datasets.base import Dataset, Skipped, checked_dtype, checked_like, given_hierarchy, whole_number
+from nhsvm.datasets.base import Dataset, Skipped, checked_dtype, whole_number
 from nhsvm.datasets.blocks import block_parts, open_blocks
 from nhsvm.datasets.blocks_writer import Converted, Writer
 from nhsvm.datasets.files import BLOCK, STDIN, AnyPath, Trouble, checked_path
-from nhsvm.datasets.labels import Labels, check_label_type
 from nhsvm.datasets.sparse_rows import (
-    RowOptions,
+    SparseFile,
     SparseRows,
     as_matrix,
-    check_count,
-    ids_of,
-    iter_rows,
-    numbered,
     read_lshtc,
     read_svmlight,
     renumber,
@@ -114,27 +109,16 @@ def read_chunks(reader: Callable[..., Dataset], file: AnyPath, size: int = 10_00
     if reader in _TABLES:
         table, records = _TABLES[reader](**given.arguments)
         return Chunks(table.parts(records, size), table.trouble)
-    trouble = Trouble(checked_path(file), given.arguments["on_error"])
-    return Chunks(_sparse_parts(reader is read_lshtc, trouble, given.arguments), trouble)
-
-
-def _sparse_parts(is_lshtc: bool, trouble: Trouble, options: dict[str, Any]) -> Iterator[Dataset]:
-    like = checked_like(options["like"])
-    if like is None:
+    source = SparseFile(reader, file, given.arguments)
+    if source.ids is None:
         raise OptionError("parts of a file of numbered features need like=, the data set whose features they have")
-    ids, hierarchy = ids_of(like), options["hierarchy"]
-    label_type = options.get("label_type", int)
-    known = given_hierarchy(like.hierarchy if hierarchy is None else hierarchy, label_type, options["drop_root"])
-    dtype = checked_dtype(options["dtype"])
-    rows = RowOptions(is_lshtc or options["sort"], options.get("ignore"), None, dtype)
+    return Chunks(_sparse_parts(source, source.ids), source.trouble)
 
-    def new_labels(found: bool | None) -> Labels:
-        labelled = found if options["labelled"] is None else options["labelled"]
-        return Labels(label_type, known, options["multilabel"], labelled, trouble)
 
-    for part, labels in iter_rows(trouble.file, rows, new_labels, trouble):
-        skipped = trouble.skipped(1)
-        yield Dataset(labels.result(), known, as_matrix(part, ids), feature_names=ids, skipped=skipped)  # type: ignore[arg-type]
+def _sparse_parts(source: SparseFile, ids: Any) -> Iterator[Dataset]:
+    for rows, y in source.parts():
+        skipped = source.trouble.skipped(1)
+        yield Dataset(y, source.hierarchy, as_matrix(rows, ids), feature_names=ids, skipped=skipped)
 
 
 # -- into blocks -------------------------------------------------------------------------------------------------------
@@ -226,54 +210,30 @@ class _Outcome:
 class _Numbered:
     """An svmlight or LSHTC file; options are checked, and nothing is read yet."""
 
-    def __init__(self, reader: Any, file: Path, options: dict[str, Any]) -> None:
-        self._file, self._options = file, options
-        self._is_lshtc = reader is read_lshtc
-        self._trouble = Trouble(file, options["on_error"])
-        self.dtype = checked_dtype(options["dtype"])
-        self._label_type = options.get("label_type", int)
-        check_label_type(self._label_type)
-        check_count(options.get("n_features"))
-        if options.get("zero_based", "auto") not in (True, False, "auto"):
-            raise OptionError(f"zero_based must be True, False or 'auto', not {options['zero_based']!r}")
-        like, hierarchy, self._multilabel = checked_like(options["like"]), options["hierarchy"], options["multilabel"]
-        self._ids: Any = None
-        if like is not None:
-            self._ids, hierarchy = ids_of(like), like.hierarchy if hierarchy is None else hierarchy
-            if self._multilabel is None and like.y is not None:
-                self._multilabel = like.is_multilabel
-        self._known = given_hierarchy(hierarchy, self._label_type, options["drop_root"])
+    def __init__(self, source: SparseFile) -> None:
+        self._source, self.dtype = source, source.dtype
 
     def pour(self, writer: Writer, progress: Progress) -> _Outcome:
         """Everything into a writer."""
-        given, seen = self._options, _Seen()
-        zero_based, n_features = given.get("zero_based", "auto"), given.get("n_features")
-        limit = None if n_features is None or self._ids is not None else n_features - (zero_based is True)
-        rows = RowOptions(self._is_lshtc or given["sort"], given.get("ignore"), limit, self.dtype)
-        for part, labels in iter_rows(self._file, rows, self._new_labels, self._trouble):
-            if self._ids is None:
-                seen.add(part.indices)
-                writer.add_rows(part.indptr, part.indices, part.data, labels.result())
+        source, found = self._source, _Seen()
+        for part, y in source.parts():
+            if source.ids is None:
+                found.add(part.indices)
+                writer.add_rows(part.indptr, part.indices, part.data, y)
             else:
-                writer.add(as_matrix(part, self._ids), labels.result())
-            progress(writer.n_rows, self._trouble.share)
-        skipped = self._trouble.skipped(writer.n_rows)
-        ids = self._ids if self._ids is not None else self._found(seen.numbers(), writer)
-        return _Outcome(ids, self._known, skipped)
+                writer.add(as_matrix(part, source.ids), y)
+            progress(writer.n_rows, source.trouble.share)
+        skipped = source.trouble.skipped(writer.n_rows)
+        ids = self._features(found.numbers(), writer) if source.ids is None else source.ids
+        return _Outcome(ids, source.hierarchy, skipped)
 
-    def _new_labels(self, found: bool | None) -> Labels:
-        labelled = found if self._options["labelled"] is None else self._options["labelled"]
-        return Labels(self._label_type, self._known, self._multilabel, labelled, self._trouble)
-
-    def _found(self, numbers: npt.NDArray[np.int64], writer: Writer) -> Any:
+    def _features(self, numbers: npt.NDArray[np.int64], writer: Writer) -> Any:
         """The features, now that all numbers are known; what was written gets the right columns."""
-        if self._options.get("compact"):
+        if self._source.compact:
             if len(numbers) and numbers[-1] >= len(numbers):  # there are gaps
                 writer.change_indices(lambda part: _discard(renumber(part, numbers)))
             return numbers
-        zero_based = True if self._is_lshtc else self._options["zero_based"]
-        occurring = SparseRows(np.zeros(1, np.int64), numbers.astype(np.int32), np.zeros(0))
-        ids = numbered(zero_based, self._options.get("n_features"), occurring, self._file)
+        ids = self._source.numbered(SparseRows(np.zeros(1, np.int64), numbers.astype(np.int32), np.zeros(0)))
         if ids.start:
             writer.change_indices(lambda part: _discard(np.subtract(part, ids.start, out=part)))
         return ids
@@ -373,7 +333,7 @@ def _source_of(reader: Any, file: Any, options: dict[str, Any], each: Each | Non
     if reader in (read_svmlight, read_lshtc):
         if each is not None:
             raise OptionError("each is for tables, not for files of numbered features")
-        return _Numbered(reader, checked_path(file), given.arguments)
+        return _Numbered(SparseFile(reader, file, given.arguments))
     return _Tabular(reader, checked_path(file), given.arguments, each)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -89,23 +89,7 @@ def read_svmlight(
     >>> data.y, data.X.toarray().tolist()
     ([[4], [5, 4]], [[0.5, 0.0, 2.0], [0.0, 0.001, 0.0]])
     """
-    path, trouble, dtype = checked_path(file), Trouble(checked_path(file), on_error), checked_dtype(dtype)
-    check_label_type(label_type)
-    check_count(n_features)
-    if zero_based not in (True, False, "auto"):
-        raise OptionError(f"zero_based must be True, False or 'auto', not {zero_based!r}")
-    ids: Any = None
-    like = checked_like(like)
-    if like is not None:
-        ids, n_features, hierarchy = ids_of(like), None, like.hierarchy if hierarchy is None else hierarchy
-        multilabel = like.is_multilabel if multilabel is None and like.y is not None else multilabel
-    known = given_hierarchy(hierarchy, label_type, drop_root)
-    labels = Labels(label_type, known, multilabel, labelled, trouble)
-    limit = None if n_features is None else n_features - (zero_based is True)
-    rows = read_rows(path, RowOptions(sort, None, limit, dtype), labels, trouble)
-    skipped = trouble.skipped(len(rows.indptr) - 1)
-    ids = numbered(zero_based, n_features, rows, path) if ids is None else ids
-    return Dataset(labels.result(), known, as_matrix(rows, ids), feature_names=ids, skipped=skipped)
+    return SparseFile(read_svmlight, file, locals()).read()
 
 
 def read_lshtc(
@@ -164,19 +148,78 @@ def read_lshtc(
     >>> test.X.toarray()
     array([[1., 0.]])
     """
-    path, trouble, dtype = checked_path(file), Trouble(checked_path(file), on_error), checked_dtype(dtype)
-    ids: Any = None
-    like = checked_like(like)
-    if like is not None:
-        ids, hierarchy = ids_of(like), like.hierarchy if hierarchy is None else hierarchy
-        multilabel = like.is_multilabel if multilabel is None and like.y is not None else multilabel
-    known = given_hierarchy(hierarchy, int, drop_root)
-    labels = Labels(int, known, multilabel, labelled, trouble)
-    rows = read_rows(path, RowOptions(True, ignore, None, dtype), labels, trouble)
-    skipped = trouble.skipped(len(rows.indptr) - 1)
-    if ids is None:
-        ids = seen(rows.indices) if compact else numbered(True, None, rows, path)
-    return Dataset(labels.result(), known, as_matrix(rows, ids), feature_names=ids, skipped=skipped)
+    return SparseFile(read_lshtc, file, locals()).read()
+
+
+_SETTLED: Mapping[Callable[..., Dataset], Mapping[str, Any]] = {
+    read_svmlight: {"ignore": None, "compact": False},
+    read_lshtc: {"label_type": int, "n_features": None, "zero_based": True, "sort": True},
+}
+
+
+class SparseFile:
+    """A file of sparse rows and the options of its reader, checked; no row is read yet.
+
+    Parameters
+    ----------
+    reader : function
+        ``read_svmlight`` or ``read_lshtc``.
+    file : path
+    options : mapping
+        All that the reader takes.
+
+    Attributes
+    ----------
+    trouble : Trouble
+    dtype : dtype
+    ids : array or range, or None
+        Numbers of the features that ``like`` has; None without it.
+    hierarchy : Hierarchy or None
+    """
+
+    def __init__(self, reader: Callable[..., Dataset], file: AnyPath, options: Mapping[str, Any]) -> None:
+        o = {**options, **_SETTLED[reader]}
+        self.file, self.trouble = checked_path(file), Trouble(checked_path(file), o["on_error"])
+        self.dtype, self.compact = checked_dtype(o["dtype"]), o["compact"]
+        self._label_type, self._multilabel, self._labelled = o["label_type"], o["multilabel"], o["labelled"]
+        self._zero_based, self._n_features = o["zero_based"], o["n_features"]
+        self.ids: Ids | None = None
+        check_label_type(self._label_type)
+        check_count(self._n_features)
+        if self._zero_based not in (True, False, "auto"):
+            raise OptionError(f"zero_based must be True, False or 'auto', not {self._zero_based!r}")
+        like, hierarchy = checked_like(o["like"]), o["hierarchy"]
+        if like is not None:
+            self.ids, self._n_features = ids_of(like), None
+            hierarchy = like.hierarchy if hierarchy is None else hierarchy
+            if self._multilabel is None and like.y is not None:
+                self._multilabel = like.is_multilabel
+        self.hierarchy = given_hierarchy(hierarchy, self._label_type, o["drop_root"])
+        limit = None if self._n_features is None else self._n_features - (self._zero_based is True)
+        self._rows = RowOptions(o["sort"], o["ignore"], limit, self.dtype)
+
+    def read(self) -> Dataset:
+        """All of it."""
+        labels = self._labels(None)
+        rows = read_rows(self.file, self._rows, labels, self.trouble)
+        skipped = self.trouble.skipped(len(rows.indptr) - 1)
+        ids: Any = self.ids
+        if ids is None:
+            ids = seen(rows.indices) if self.compact else self.numbered(rows)
+        return Dataset(labels.result(), self.hierarchy, as_matrix(rows, ids), feature_names=ids, skipped=skipped)
+
+    def parts(self) -> Iterator[tuple[SparseRows, Any]]:
+        """Rows, and ``y`` of these, some megabytes at a time."""
+        for rows, labels in iter_rows(self.file, self._rows, self._labels, self.trouble):
+            yield rows, labels.result()
+
+    def numbered(self, rows: SparseRows) -> range:
+        """The numbers of all features, with those that do not occur, of rows where each that does occurs."""
+        return numbered(self._zero_based, self._n_features, rows, self.file)
+
+    def _labels(self, found: bool | None) -> Labels:
+        labelled = found if self._labelled is None else self._labelled
+        return Labels(self._label_type, self.hierarchy, self._multilabel, labelled, self.trouble)
 
 
 # -- rows, a block of a file at a time ---------------------------------------------------------------------------------
