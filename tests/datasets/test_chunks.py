@@ -193,5 +193,5 @@ def test_parts_have_the_form_of_labels_of_like(tmp_path, monkeypatch, read):
     train = read(put(tmp_path, "train", "1,2 1:1\n2 2:1\n"))
     test = put(tmp_path, "test", "1 1:1\n2 2:1\n1,2 1:1\n")
     parts = [part.y for part in read_chunks(read, test, like=train)]
-    assert len(parts) > 1
-    assert [labels for part in parts for labels in part] == read(test, like=train).y == [[1], [2], [1, 2]]
+    assert [type(part) for part in parts] == [list, list]
+    assert parts == [[[1], [2]], [[1, 2]]]
