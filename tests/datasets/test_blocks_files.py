@@ -28,7 +28,7 @@ from nhsvm.datasets import (
     read_svmlight,
     write_blocks,
 )
-from nhsvm.datasets.blocks_format import _checksum, new_folder, read_header
+from nhsvm.datasets.blocks_format import checksum, new_folder, read_header
 from nhsvm.datasets.chunks import expected_rows
 from nhsvm.errors import FileFormatError, OptionError
 
@@ -340,7 +340,7 @@ def with_names(blocks, names):
 
 def _raw(content):
     """A header that says this, with the right checksum."""
-    outer = {"format": "nhsvm blocks", "version": 1, "crc32": _checksum(content), "content": content}
+    outer = {"format": "nhsvm blocks", "version": 1, "crc32": checksum(content), "content": content}
     return json.dumps(outer).encode()
 
 

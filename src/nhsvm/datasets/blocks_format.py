@@ -146,11 +146,12 @@ def file_name(name: str, kind: str) -> str:
 def packed(header: Header) -> bytes:
     """The content of the header's file."""
     content = asdict(header)
-    outer = {"format": _FORMAT, "version": VERSION, "crc32": _checksum(content), "content": content}
+    outer = {"format": _FORMAT, "version": VERSION, "crc32": checksum(content), "content": content}
     return json.dumps(outer, indent=1).encode() + b"\n"
 
 
-def _checksum(content: Mapping[str, Any]) -> int:
+def checksum(content: Mapping[str, Any]) -> int:
+    """Of a header."""
     return zlib.crc32(json.dumps(content, sort_keys=True, separators=(",", ":")).encode())
 
 
@@ -190,7 +191,7 @@ def read_header(folder: Path) -> Header:
             file, None, f"blocks of version {found}, and this nhsvm reads version {VERSION}; convert the data again"
         )
     content = outer.get("content")
-    if not isinstance(content, dict) or _checksum(content) != outer.get("crc32"):
+    if not isinstance(content, dict) or checksum(content) != outer.get("crc32"):
         raise FileFormatError(file, None, "damaged: its checksum does not fit; convert the data again")
     return _header(content, file)
 
