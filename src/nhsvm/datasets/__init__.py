@@ -15,11 +15,10 @@ if TYPE_CHECKING:
     from nhsvm.datasets.blocks import iter_blocks, open_blocks
     from nhsvm.datasets.blocks_writer import write_blocks
     from nhsvm.datasets.chunks import Chunks, convert_to_blocks, read_chunks
+    from nhsvm.datasets.generators import load_docstrings, make_balanced, make_text, make_unbalanced
     from nhsvm.datasets.ilsvrc import read_ilsvrc2010
     from nhsvm.datasets.sparse_rows import read_lshtc, read_svmlight
-    from nhsvm.datasets.synthetic import make_balanced, make_unbalanced
     from nhsvm.datasets.table_files import read_csv, read_jsonl, read_parquet
-    from nhsvm.datasets.texts import load_docstrings, make_text
     from nhsvm.datasets.wipo_alpha import read_wipo_alpha
 
 __all__ = [
@@ -52,10 +51,10 @@ _HOME = {
     "Skipped": "base",
     "convert_to_blocks": "chunks",
     "iter_blocks": "blocks",
-    "load_docstrings": "texts",
-    "make_balanced": "synthetic",
-    "make_text": "texts",
-    "make_unbalanced": "synthetic",
+    "load_docstrings": "generators",
+    "make_balanced": "generators",
+    "make_text": "generators",
+    "make_unbalanced": "generators",
     "open_blocks": "blocks",
     "read_chunks": "chunks",
     "read_csv": "table_files",
