@@ -17,9 +17,6 @@ from datasets.files import NAMES, NUMBERS, put
 from nhsvm import HSVM, NHSVM, FlatSVM, Hierarchy
 from nhsvm.datasets import (
     Dataset,
-    _blocks_convert,
-    _blocks_writer,
-    _files,
     convert_to_blocks,
     iter_blocks,
     make_unbalanced,
@@ -33,9 +30,8 @@ from nhsvm.datasets import (
     read_svmlight,
     write_blocks,
 )
-from nhsvm.datasets._blocks_format import Stored
-from nhsvm.datasets._blocks_reader import mapped
-from nhsvm.datasets.blocks import read_note
+from nhsvm.datasets.blocks import mapped, read_note
+from nhsvm.datasets.blocks_format import Stored
 from nhsvm.errors import DataError, LabelError, OptionError
 from nhsvm.solvers import _memory
 
@@ -47,9 +43,9 @@ SVM = "4 1:0.5 3:2\n5 2:1e-3\n2 7:1\n5 1:1 2:1 3:1\n"
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch):
     """A file of a few lines comes in several parts."""
-    monkeypatch.setattr(_files, "BLOCK", 20)
-    monkeypatch.setattr(_blocks_convert, "_ROWS", 2)
-    monkeypatch.setattr(_blocks_writer, "_PART", 3)
+    monkeypatch.setattr("nhsvm.datasets.files.BLOCK", 20)
+    monkeypatch.setattr("nhsvm.datasets.chunks.ROWS", 2)
+    monkeypatch.setattr("nhsvm.datasets.blocks_writer._PART", 3)
 
 
 def same(found: Dataset, wanted: Dataset) -> None:
@@ -472,8 +468,8 @@ _CONVERT = """
 import sys
 from itertools import islice
 from pathlib import Path
-from nhsvm.datasets import _files, convert_to_blocks, read_svmlight
-_files.BLOCK = 1 << 18
+from nhsvm.datasets import files, convert_to_blocks, read_svmlight
+files.BLOCK = 1 << 18
 
 def peak():
     status = Path("/proc/self/status").read_text()

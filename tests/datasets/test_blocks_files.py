@@ -19,9 +19,6 @@ import pytest
 from datasets.files import NAMES, NUMBERS, put
 from nhsvm.datasets import (
     Dataset,
-    _blocks_convert,
-    _blocks_folder,
-    _blocks_writer,
     convert_to_blocks,
     open_blocks,
     read_csv,
@@ -31,8 +28,8 @@ from nhsvm.datasets import (
     read_svmlight,
     write_blocks,
 )
-from nhsvm.datasets._blocks_folder import new_folder
-from nhsvm.datasets._blocks_format import _checksum, read_header
+from nhsvm.datasets.blocks_format import checksum, new_folder, read_header
+from nhsvm.datasets.chunks import expected_rows
 from nhsvm.errors import FileFormatError, OptionError
 
 LINES = "".join(f"{2 + k % 4} {1 + k % 7}:{k} {9 + k % 5}:1\n" for k in range(200))
@@ -57,8 +54,8 @@ def hidden(folder):
 
 _CONVERT = """
 import sys
-from nhsvm.datasets import _files, convert_to_blocks, read_svmlight
-_files.BLOCK = 500
+from nhsvm.datasets import files, convert_to_blocks, read_svmlight
+files.BLOCK = 500
 
 def progress(n_rows, share):
     if n_rows > 100:
@@ -171,7 +168,7 @@ def test_a_failed_rename_keeps_the_old_ones(blocks, tmp_path, monkeypatch):
         rename(source, target)
 
     monkeypatch.setattr("nhsvm._atomic._exchanged", lambda *_: False)  # a system that cannot do it in one step
-    monkeypatch.setattr(_blocks_folder.os, "rename", second_fails)
+    monkeypatch.setattr("os.rename", second_fails)
     with pytest.raises(OptionError, match=r"a.blocks cannot be written: Input/output error; nothing of it is kept"):
         write_blocks(EMPTY, blocks, force=True)
     assert open_blocks(blocks).n_samples == 3
@@ -185,7 +182,7 @@ def test_places_that_cannot_be_written(tmp_path, monkeypatch):
         write_blocks(EMPTY, "/")
     with pytest.raises(OptionError, match="expected the path"):
         write_blocks(EMPTY, 3)
-    monkeypatch.setattr(_blocks_folder.os, "access", lambda *args: False)  # root may write anywhere
+    monkeypatch.setattr("os.access", lambda *args: False)  # root may write anywhere
     with pytest.raises(OptionError, match="permission denied"):
         write_blocks(EMPTY, tmp_path / "a.blocks")
 
@@ -202,13 +199,13 @@ Usage = namedtuple("Usage", "total used free")
 
 
 def room(monkeypatch, free):
-    monkeypatch.setattr(_blocks_writer.shutil, "disk_usage", lambda folder: Usage(10**9, 10**9 - free, free))
+    monkeypatch.setattr("shutil.disk_usage", lambda folder: Usage(10**9, 10**9 - free, free))
 
 
 def test_a_disk_that_is_too_small_is_told_from_the_first_part(tmp_path, monkeypatch):
     """The first part would fit, all of them would not."""
-    monkeypatch.setattr(_blocks_convert, "BLOCK", 4000)
-    monkeypatch.setattr("nhsvm.datasets._files.BLOCK", 4000)
+    monkeypatch.setattr("nhsvm.datasets.chunks.BLOCK", 4000)
+    monkeypatch.setattr("nhsvm.datasets.files.BLOCK", 4000)
     source = put(tmp_path, "train.svm", LINES * 1000)
     room(monkeypatch, 2_000_000)
     seen = []
@@ -228,23 +225,23 @@ def test_rows_that_are_expected(tmp_path, ending, monkeypatch):
     file = tmp_path / f"a.{ending}"
     if ending == "parquet":
         frame.write_parquet(file)
-        assert _blocks_convert.expected_rows(read_parquet, file) == 500
-        assert _blocks_convert.expected_rows(read_parquet, put(tmp_path, "b.parquet", "junk")) is None
+        assert expected_rows(read_parquet, file) == 500
+        assert expected_rows(read_parquet, put(tmp_path, "b.parquet", "junk")) is None
     elif ending == "csv":
         frame.write_csv(file)
-        assert _blocks_convert.expected_rows(read_csv, file) == 501
+        assert expected_rows(read_csv, file) == 501
     elif ending == "jsonl":
-        assert _blocks_convert.expected_rows(read_jsonl, put(tmp_path, "a.jsonl", "")) is None
-        assert _blocks_convert.expected_rows(read_jsonl, tmp_path / "absent.jsonl") is None
-        assert _blocks_convert.expected_rows(read_jsonl, tmp_path) is None
+        assert expected_rows(read_jsonl, put(tmp_path, "a.jsonl", "")) is None
+        assert expected_rows(read_jsonl, tmp_path / "absent.jsonl") is None
+        assert expected_rows(read_jsonl, tmp_path) is None
 
         def refuse(self, *args, **kwargs):  # root may read anything
             raise PermissionError(13, "Permission denied", str(self))
 
         monkeypatch.setattr(Path, "open", refuse)
-        assert _blocks_convert.expected_rows(read_jsonl, tmp_path / "a.jsonl") is None
+        assert expected_rows(read_jsonl, tmp_path / "a.jsonl") is None
     else:
-        assert _blocks_convert.expected_rows(read_svmlight, put(tmp_path, "a.svm.gz", LINES)) is None
+        assert expected_rows(read_svmlight, put(tmp_path, "a.svm.gz", LINES)) is None
 
 
 def test_a_part_that_does_not_fit(tmp_path, monkeypatch):
@@ -258,7 +255,7 @@ def test_a_disk_that_is_full(tmp_path, monkeypatch):
     def full(self, array):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(_blocks_writer._File, "append", full)
+    monkeypatch.setattr("nhsvm.datasets.blocks_writer._File.append", full)
     with pytest.raises(
         OptionError, match=r"a.blocks cannot be written: No space left on device; nothing of it is kept"
     ):
@@ -343,7 +340,7 @@ def with_names(blocks, names):
 
 def _raw(content):
     """A header that says this, with the right checksum."""
-    outer = {"format": "nhsvm blocks", "version": 1, "crc32": _checksum(content), "content": content}
+    outer = {"format": "nhsvm blocks", "version": 1, "crc32": checksum(content), "content": content}
     return json.dumps(outer).encode()
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import polars
 import pytest
 
+from datasets.files import put
 from nhsvm import Hierarchy
 from nhsvm.datasets import (
     Dataset,
@@ -24,7 +25,6 @@ from nhsvm.datasets import (
     read_svmlight,
     write_blocks,
 )
-from nhsvm.datasets import _files as files
 from nhsvm.errors import FileFormatError, OptionError
 
 H = Hierarchy.from_edges([(1, 3), (1, 4)])
@@ -61,7 +61,7 @@ def test_json_and_parquet(tmp_path):
 @pytest.mark.parametrize("reader", [read_svmlight, read_lshtc])
 @pytest.mark.parametrize("labelled", [None, False])
 def test_sparse_rows(tmp_path, monkeypatch, reader, labelled):
-    monkeypatch.setattr(files, "BLOCK", 30)
+    monkeypatch.setattr("nhsvm.datasets.files.BLOCK", 30)
     file = tmp_path / "x.svm"
     file.write_text("".join(f"{3 + k % 2} {k + 1}:1 {k + 20}:2\n" for k in range(10)))
     whole = reader(file, hierarchy=H)
@@ -84,7 +84,7 @@ def test_how_much_has_been_read(tmp_path, monkeypatch, reader, packed):
     }[reader]
     raw = "".join(rows).encode()
     (tmp_path / "x").write_bytes(gzip.compress(raw, 1) if packed else raw)
-    monkeypatch.setattr(files, "BLOCK", 50_000)
+    monkeypatch.setattr("nhsvm.datasets.files.BLOCK", 50_000)
     options = {"like": reader(tmp_path / "x")} if reader is read_svmlight else {"label": None}
     chunks = read_chunks(reader, tmp_path / "x", 1000, **options)
     assert chunks.share is None  # nothing is open
@@ -96,7 +96,7 @@ def test_how_much_has_been_read(tmp_path, monkeypatch, reader, packed):
 
 
 def test_how_much_has_been_read_of_rows_that_are_counted(tmp_path, monkeypatch):
-    monkeypatch.setattr("nhsvm.datasets.parquet._BATCH", 4)
+    monkeypatch.setattr("nhsvm.datasets.table_files._BATCH", 4)
     polars.DataFrame({"x": [float(k) for k in range(10)]}).write_parquet(tmp_path / "x.parquet")
     write_blocks(Dataset(None, None, np.eye(10)), tmp_path / "x.blocks")
     for reader, options in ((read_parquet, {"features": "x", "label": None}), (open_blocks, {})):
@@ -118,7 +118,7 @@ def test_what_was_skipped_is_counted_to_the_end(tmp_path, monkeypatch):
     assert [part.texts for part in chunks] == [["a"], ["b"]]
     assert chunks.skipped.count == 3
     assert [line for line, _ in chunks.skipped.first] == [2, 3, 5]
-    monkeypatch.setattr(files, "BLOCK", 8)
+    monkeypatch.setattr("nhsvm.datasets.files.BLOCK", 8)
     file.write_text("1:1\n1:x\n2:1\n2:y\n")
     like = Dataset(None, None, feature_names=range(1, 3))
     chunks = read_chunks(read_svmlight, file, like=like, labelled=False, on_error="skip")
@@ -184,3 +184,14 @@ def test_pipes_cannot_go_back(tmp_path, packed):
         assert read_jsonl(pipe, label=None).texts == [str(k) for k in range(50_000)]
     finally:
         thread.join()
+
+
+@pytest.mark.parametrize("read", [read_svmlight, read_lshtc])
+def test_parts_have_the_form_of_labels_of_like(tmp_path, monkeypatch, read):
+    """A part in which every sample happens to have one label is no other kind of data."""
+    monkeypatch.setattr("nhsvm.datasets.files.BLOCK", 12)
+    train = read(put(tmp_path, "train", "1,2 1:1\n2 2:1\n"))
+    test = put(tmp_path, "test", "1 1:1\n2 2:1\n1,2 1:1\n")
+    parts = [part.y for part in read_chunks(read, test, like=train)]
+    assert [type(part) for part in parts] == [list, list]
+    assert parts == [[[1], [2]], [[1, 2]]]

@@ -151,7 +151,7 @@ def test_texts_are_the_counts_in_words():
 
 
 def test_text_is_made_in_parts(monkeypatch):
-    import nhsvm.datasets.text as module
+    import nhsvm.datasets.generators as module
 
     monkeypatch.setattr(module, "_CHUNK", 7)
     data = make_text(random_hierarchy(10, 0), 50, 30, random_state=4)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from datasets.files import check_damage, fails, put
 from nhsvm import Hierarchy
-from nhsvm.datasets import _files, read_hmc_arff
+from nhsvm.datasets import read_hmc_arff
 from nhsvm.errors import CycleError, OptionError
 from reference.rows import dense_rows
 
@@ -103,7 +103,7 @@ def test_rows_are_what_the_twin_reads(tmp_path_factory, rows, block, end):
     lines = [",".join(pad.format(value) for value in row) for *row, pad in rows]
     path = file_of(tmp_path_factory.mktemp("rows"), end.join(lines))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_files, "BLOCK", block)
+        patch.setattr("nhsvm.datasets.files.BLOCK", block)
         found = read_hmc_arff(path, multilabel=True)
     cells, classes = dense_rows(end.join(lines), [None, ["red", "deep blue", "x"], None])
     np.testing.assert_array_equal(found.X[:, [0, 4]], np.array(cells)[:, [0, 2]])

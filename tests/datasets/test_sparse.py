@@ -13,7 +13,7 @@ from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
 from datasets.files import NUMBERS, check_damage, fails, put
 from nhsvm import Hierarchy
-from nhsvm.datasets import _files, _rows, read_lshtc, read_svmlight
+from nhsvm.datasets import parsing, read_lshtc, read_svmlight
 from nhsvm.errors import CycleError, FileFormatError, HierarchyError, OptionError
 from reference.rows import sparse_rows
 
@@ -27,7 +27,7 @@ READERS = pytest.mark.parametrize("read", [read_svmlight, read_lshtc])
 def parse(text, starts, powers, values, bits):
     """Numbers, a line each; NaN where the kernels leave them to Python."""
     for k in range(len(starts)):
-        i, done = _rows._number(text, starts[k], powers, values, bits, k)
+        i, done = parsing._number(text, starts[k], powers, values, bits, k)
         if not done or text[i] != 10:
             values[k] = np.nan
 
@@ -37,7 +37,7 @@ def parsed(tokens):
     text = np.frombuffer(("\n".join(tokens) + "\n").encode(), dtype=np.uint8)
     starts = np.concatenate([[0], np.cumsum([len(token) + 1 for token in tokens])[:-1]]).astype(np.int64)
     values = np.empty(len(tokens))
-    parse(text, starts, _rows.powers_of_five(), values, values.view(np.uint64))
+    parse(text, starts, parsing.powers_of_five(), values, values.view(np.uint64))
     return values
 
 
@@ -114,7 +114,7 @@ def files(draw):
 def test_rows_are_what_the_twin_reads(tmp_path_factory, text, block):
     path = put(tmp_path_factory.mktemp("rows"), "file", text)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_files, "BLOCK", block)
+        patch.setattr("nhsvm.datasets.files.BLOCK", block)
         found = read_svmlight(path, sort=True, zero_based=True, multilabel=True)
     labels, rows = sparse_rows(text, sort=True)
     assert found.y == [list(dict.fromkeys(map(int, row))) for row in labels]
@@ -323,14 +323,14 @@ def test_a_line_of_ten_megabytes(tmp_path, read):
 
 @READERS
 def test_a_line_without_end_does_not_fill_the_memory(tmp_path, read, monkeypatch):
-    monkeypatch.setattr(_files, "BLOCK", 64)
-    monkeypatch.setattr(_files, "LONGEST", 1000)
+    monkeypatch.setattr("nhsvm.datasets.files.BLOCK", 64)
+    monkeypatch.setattr("nhsvm.datasets.files.LONGEST", 1000)
     fails(read, put(tmp_path, "file", "4 1:1\n" + "4 " * 2000), 2, "longer than 1,000 bytes")
 
 
 @pytest.mark.parametrize("block", [16, 100])
 def test_lines_are_counted_over_blocks(tmp_path, monkeypatch, block):
-    monkeypatch.setattr(_files, "BLOCK", block)
+    monkeypatch.setattr("nhsvm.datasets.files.BLOCK", block)
     text = "4 1:1 2:1\n\n" * 20 + "4 1:x\n" + "5 1:1\n" * 20 + "7 1:1\n"
     path = put(tmp_path, "file", text)
     fails(read_svmlight, path, 41, "not 'x'")

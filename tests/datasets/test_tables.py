@@ -5,7 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import sys
+from inspect import Parameter, signature
 
 import numpy as np
 import polars
@@ -15,7 +17,7 @@ from hypothesis import strategies as st
 
 from datasets.files import NAMES, check_damage, fails, put
 from nhsvm import Hierarchy
-from nhsvm.datasets import _files, read_csv, read_jsonl, read_parquet
+from nhsvm.datasets import read_csv, read_jsonl, read_parquet
 from nhsvm.errors import CycleError, FileFormatError, OptionError
 
 COLUMNS = {
@@ -342,7 +344,7 @@ def test_parquet_with_any_byte_changed(tmp_path):
 
 
 def test_rows_of_parquet(tmp_path, monkeypatch):
-    import nhsvm.datasets.parquet as module
+    import nhsvm.datasets.table_files as module
 
     monkeypatch.setattr(module, "_BATCH", 2)
     path = tmp_path / "file.parquet"
@@ -377,7 +379,7 @@ def test_a_line_of_ten_megabytes(tmp_path):
 
 
 def test_a_line_without_end_does_not_fill_the_memory(tmp_path, monkeypatch):
-    monkeypatch.setattr(_files, "LONGEST", 1000)
+    monkeypatch.setattr("nhsvm.datasets.files.LONGEST", 1000)
     path = put(tmp_path, "file.jsonl", '{"text": "a", "labels": "b"}\n' + "x" * 2000)
     fails(read_jsonl, path, 2, "longer than 1,000 bytes")
 
@@ -405,3 +407,30 @@ def test_what_was_written_is_read(tmp_path_factory, rows):
         assert found.texts == [text for text, _, _ in rows]
         assert found.y.tolist() == [label for _, label, _ in rows]
         assert found.X[:, 0].tolist() == [x for _, _, x in rows]
+
+
+@pytest.mark.parametrize(
+    ("read", "label", "label_type", "own"),
+    [
+        (read_csv, None, str, {"encoding", "columns", "delimiter", "quotes"}),
+        (read_jsonl, "labels", None, {"encoding"}),
+        (read_parquet, None, None, set()),
+    ],
+)
+def test_every_option_is_in_the_signature_and_in_the_documentation(read, label, label_type, own):
+    file, *options = signature(read).parameters.values()
+    defaults = {option.name: option.default for option in options}
+    assert file.name == "file"
+    assert {option.kind for option in options} == {Parameter.KEYWORD_ONLY}
+    assert (defaults["label"], defaults["label_type"], defaults["on_error"]) == (label, label_type, "raise")
+    assert own | {"text", "features", "drop_implied", "like"} < defaults.keys()
+    assert defaults.keys() & {"encoding", "columns", "delimiter", "quotes"} == own
+    parameters = read.__doc__.partition("Parameters\n")[2].partition("Returns\n")[0]
+    assert re.findall(r"^(\w+) : .", parameters, re.MULTILINE) == ["file", *defaults]
+    assert "{options}" not in read.__doc__
+
+
+@ALL
+def test_options_that_there_are_not(tmp_path, read, make):
+    with pytest.raises(TypeError, match=rf"{read.__name__}\(\) got an unexpected keyword argument 'txt'"):
+        read(make(tmp_path), txt="title")

@@ -85,9 +85,11 @@ def run_all(module: str, cases: Sequence[int], processes: int = 1) -> Outcomes:
                 silent = child.stream not in ready
                 if (not silent or child.is_stuck()) and not child.hear(found, silent):
                     children.remove(child)
+                    child.close()
     finally:
         for child in children:
             child.end()
+            child.close()
     return found
 
 
@@ -96,7 +98,7 @@ class _Child:
 
     def __init__(self, module: str, cases: Sequence[int]) -> None:
         self._module, self._left = module, list(cases)
-        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed by end
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed by close
         self._start()
 
     def _start(self) -> None:
@@ -151,6 +153,10 @@ class _Child:
         self._process.kill()
         self._process.wait()
         self.stream.close()
+
+    def close(self) -> None:
+        """No more of its last words are wanted."""
+        self._errors.close()
 
 
 def _processor_time(pid: int) -> float:

@@ -10,20 +10,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from nhsvm.datasets._blocks_make import convert_to_blocks, write_blocks
-    from nhsvm.datasets._dataset import Dataset, Skipped
+    from nhsvm.datasets.arff import read_hmc_arff
+    from nhsvm.datasets.base import Dataset, Skipped
     from nhsvm.datasets.blocks import iter_blocks, open_blocks
-    from nhsvm.datasets.chunks import Chunks, read_chunks
-    from nhsvm.datasets.delimited import read_csv
-    from nhsvm.datasets.docstrings import load_docstrings
-    from nhsvm.datasets.hmc_arff import read_hmc_arff
+    from nhsvm.datasets.blocks_writer import write_blocks
+    from nhsvm.datasets.chunks import Chunks, convert_to_blocks, read_chunks
+    from nhsvm.datasets.generators import load_docstrings, make_balanced, make_text, make_unbalanced
     from nhsvm.datasets.ilsvrc import read_ilsvrc2010
-    from nhsvm.datasets.jsonl import read_jsonl
-    from nhsvm.datasets.lshtc import read_lshtc
-    from nhsvm.datasets.parquet import read_parquet
-    from nhsvm.datasets.svmlight import read_svmlight
-    from nhsvm.datasets.synthetic import make_balanced, make_unbalanced
-    from nhsvm.datasets.text import make_text
+    from nhsvm.datasets.sparse_rows import read_lshtc, read_svmlight
+    from nhsvm.datasets.table_files import read_csv, read_jsonl, read_parquet
     from nhsvm.datasets.wipo_alpha import read_wipo_alpha
 
 __all__ = [
@@ -52,25 +47,25 @@ __all__ = [
 # public name -> file, imported on first use; no file has the name of a function, since it would hide it
 _HOME = {
     "Chunks": "chunks",
-    "Dataset": "_dataset",
-    "Skipped": "_dataset",
-    "convert_to_blocks": "_blocks_make",
+    "Dataset": "base",
+    "Skipped": "base",
+    "convert_to_blocks": "chunks",
     "iter_blocks": "blocks",
-    "load_docstrings": "docstrings",
-    "make_balanced": "synthetic",
-    "make_text": "text",
-    "make_unbalanced": "synthetic",
+    "load_docstrings": "generators",
+    "make_balanced": "generators",
+    "make_text": "generators",
+    "make_unbalanced": "generators",
     "open_blocks": "blocks",
     "read_chunks": "chunks",
-    "read_csv": "delimited",
-    "read_hmc_arff": "hmc_arff",
+    "read_csv": "table_files",
+    "read_hmc_arff": "arff",
     "read_ilsvrc2010": "ilsvrc",
-    "read_jsonl": "jsonl",
-    "read_lshtc": "lshtc",
-    "read_parquet": "parquet",
-    "read_svmlight": "svmlight",
+    "read_jsonl": "table_files",
+    "read_lshtc": "sparse_rows",
+    "read_parquet": "table_files",
+    "read_svmlight": "sparse_rows",
     "read_wipo_alpha": "wipo_alpha",
-    "write_blocks": "_blocks_make",
+    "write_blocks": "blocks_writer",
 }
 
 

@@ -10,8 +10,8 @@ from xml.etree.ElementTree import Element, ParseError, XMLParser
 
 import numpy as np
 
-from nhsvm.datasets._dataset import Dataset
-from nhsvm.datasets._files import AnyPath, Trouble, checked_path, opened, shown
+from nhsvm.datasets.base import Dataset
+from nhsvm.datasets.files import AnyPath, Trouble, checked_path, opened, shown
 from nhsvm.errors import FileFormatError, OptionError
 from nhsvm.hierarchy import Hierarchy
 

@@ -19,7 +19,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer, StandardScaler, normalize
 
 from nhsvm.datasets import Dataset, read_hmc_arff, read_ilsvrc2010, read_jsonl, read_lshtc, read_wipo_alpha
-from nhsvm.datasets._files import opened
+from nhsvm.datasets.files import opened
 from nhsvm.errors import DataError
 from nhsvm.features import BM25Transformer
 from nhsvm.hierarchy import Hierarchy

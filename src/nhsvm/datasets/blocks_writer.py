@@ -6,8 +6,9 @@ import json
 import os
 import shutil
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
@@ -15,11 +16,113 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from nhsvm.datasets._blocks_folder import new_folder, writing
-from nhsvm.datasets._blocks_format import HEADER, NAMES, STEPS, Header, Stored, file_name, packed, type_of
-from nhsvm.datasets._blocks_labels import LabelTable, hierarchy_parts
+from nhsvm.datasets.base import Dataset, Skipped
+from nhsvm.datasets.blocks_format import (
+    HEADER,
+    NAMES,
+    STEPS,
+    Header,
+    LabelTable,
+    Stored,
+    file_name,
+    hierarchy_parts,
+    new_folder,
+    packed,
+    type_of,
+    writing,
+)
+from nhsvm.datasets.files import AnyPath, checked_path
 from nhsvm.errors import DataError, OptionError
 from nhsvm.hierarchy import Hierarchy
+
+
+@dataclass(frozen=True)
+class Converted:
+    """What a conversion has written.
+
+    Attributes
+    ----------
+    path : Path
+    n_samples, n_features : int
+    nnz : int or None
+        Entries of a sparse matrix; None for a dense one.
+    nbytes : int
+        Of all files.
+    skipped : Skipped
+    removed : int
+        Folders that earlier attempts had left behind, and that were removed.
+    """
+
+    path: Path
+    n_samples: int
+    n_features: int
+    nnz: int | None
+    nbytes: int
+    skipped: Skipped = field(default_factory=Skipped)
+    removed: int = 0
+
+    @classmethod
+    def of(cls, path: Path, header: Header, **more: Any) -> Converted:
+        """What a header says was written, and what else is known."""
+        return cls(path, header.n_rows, header.n_features, header.nnz, header.nbytes, **more)
+
+
+def write_blocks(
+    data: Dataset | Iterable[Dataset],
+    to: AnyPath,
+    *,
+    force: bool = False,
+    note: Mapping[str, Any] | None = None,
+    steps: Callable[[Path], None] | None = None,
+) -> Converted:
+    """Data sets as one folder of blocks, for :func:`nhsvm.datasets.open_blocks`.
+
+    Parameters
+    ----------
+    data : Dataset, or Datasets one after the other
+        With X. The columns of all are those of the first, and so is the type of its values; the hierarchy is that of
+        the last.
+    to : path
+    force : bool
+        Replace blocks that are there.
+    note : dict, optional
+        JSON to keep with the data.
+    steps : function, optional
+        Given a path, writes a file to keep with the data: how the features were made.
+
+    Returns
+    -------
+    Converted
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from nhsvm.datasets import make_unbalanced, open_blocks
+    >>> data = make_unbalanced(50, 5, random_state=0)
+    >>> with TemporaryDirectory() as folder:
+    ...     _ = write_blocks(data, Path(folder) / "made.blocks")
+    ...     again = open_blocks(Path(folder) / "made.blocks")
+    >>> bool((again.X == data.X).all()), again.hierarchy == data.hierarchy
+    (True, True)
+    """
+    target, parts = checked_path(to), iter([data] if isinstance(data, Dataset) else data)
+    first = next(parts, None)
+    if first is None or first.X is None:
+        raise DataError("blocks hold samples with features, and there are none")
+    dtype = first.X.dtype if first.X.dtype in (np.float32, np.float64) else np.dtype(np.float64)
+    names: Any = first.X.shape[1] if first.feature_names is None else first.feature_names
+    last = first
+    with Writer(target, dtype, force=force) as writer:
+        writer.add(first.X, first.y)
+        for last in parts:
+            if last.X is None or last.X.shape[1] != first.X.shape[1]:
+                raise DataError("the parts of the data do not have the same features")
+            writer.add(last.X, last.y)
+        header = writer.finish(names, last.hierarchy, note, steps)
+        return Converted.of(target, header, removed=writer.removed)
+
+
+# -- a folder in the making --------------------------------------------------------------------------------------------
 
 _PART = 1 << 20  # numbers that are rewritten at a time
 _RESERVE = 1 << 20  # bytes of a disk that are left free

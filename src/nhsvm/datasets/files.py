@@ -5,7 +5,9 @@ from __future__ import annotations
 import codecs
 import gzip
 import io
+import math
 import os
+import re
 import sys
 import zlib
 from collections.abc import Callable, Generator, Iterator
@@ -14,7 +16,7 @@ from os import PathLike
 from pathlib import Path
 from typing import IO, Any
 
-from nhsvm.datasets._dataset import Skipped
+from nhsvm.datasets.base import Skipped
 from nhsvm.errors import FileFormatError, OptionError
 
 BLOCK = 1 << 22  # bytes read at a time
@@ -120,6 +122,7 @@ class _Again(io.RawIOBase):
 
 
 def checked_path(file: AnyPath) -> Path:
+    """The path of a file; nothing is opened."""
     if not isinstance(file, (str, PathLike)):
         raise OptionError(f"expected the path of a file, not {file!r}")
     return Path(file)
@@ -184,3 +187,20 @@ def shown(token: Any, limit: int = 60) -> str:
     """A piece of a file as it is named in a message."""
     text = token[: limit + 1].decode("utf-8", "backslashreplace") if isinstance(token, bytes) else str(token)
     return repr(text if len(text) <= limit else text[:limit] + "…")
+
+
+# -- single numbers ----------------------------------------------------------------------------------------------------
+
+_FLOAT = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")  # float() would also take 1_000 and nan
+
+
+def finite(text: str) -> float | None:
+    """A finite decimal number, or None.
+
+    Examples
+    --------
+    >>> finite("1e-3"), finite("1_000"), finite("nan"), finite("1e999")
+    (0.001, None, None, None)
+    """
+    value = float(text) if _FLOAT.fullmatch(text) else math.nan
+    return value if math.isfinite(value) else None

@@ -6,15 +6,22 @@ The header is written last and has a checksum of its own, so a folder without a 
 from __future__ import annotations
 
 import json
+import os
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from functools import partial
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from nhsvm.errors import FileFormatError
+from nhsvm._atomic import NewFolder
+from nhsvm.errors import DataError, FileFormatError, LabelError, OptionError
+from nhsvm.hierarchy import Hierarchy
 
 HEADER = "header.json"
 _FORMAT = "nhsvm blocks"
@@ -121,6 +128,7 @@ def type_of(name: str, dtype: str) -> str:
 
 
 def float_type(dtype: str) -> str:
+    """The type of features as it is on disk."""
     return "<f4" if dtype == "float32" else "<f8"
 
 
@@ -138,11 +146,12 @@ def file_name(name: str, kind: str) -> str:
 def packed(header: Header) -> bytes:
     """The content of the header's file."""
     content = asdict(header)
-    outer = {"format": _FORMAT, "version": VERSION, "crc32": _checksum(content), "content": content}
+    outer = {"format": _FORMAT, "version": VERSION, "crc32": checksum(content), "content": content}
     return json.dumps(outer, indent=1).encode() + b"\n"
 
 
-def _checksum(content: Mapping[str, Any]) -> int:
+def checksum(content: Mapping[str, Any]) -> int:
+    """Of a header."""
     return zlib.crc32(json.dumps(content, sort_keys=True, separators=(",", ":")).encode())
 
 
@@ -182,7 +191,7 @@ def read_header(folder: Path) -> Header:
             file, None, f"blocks of version {found}, and this nhsvm reads version {VERSION}; convert the data again"
         )
     content = outer.get("content")
-    if not isinstance(content, dict) or _checksum(content) != outer.get("crc32"):
+    if not isinstance(content, dict) or checksum(content) != outer.get("crc32"):
         raise FileFormatError(file, None, "damaged: its checksum does not fit; convert the data again")
     return _header(content, file)
 
@@ -231,3 +240,122 @@ def _problems(header: Header) -> Iterator[str]:
             yield f"{name} is not listed, or with another length"
     if header.files.keys() - {*wanted, NAMES, STEPS} or header.has_names() != (NAMES in header.files):
         yield "other files are listed than there must be"
+
+
+# -- the folder --------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Name the folder in an error of the disk."""
+    try:
+        yield
+    except OSError as error:
+        raise OptionError(f"{path} cannot be written: {error.strerror or error}; nothing of it is kept") from error
+
+
+def new_folder(path: Path, *, force: bool = False) -> NewFolder:
+    """A folder that gets its name when it is complete; with ``force`` it replaces blocks that are there."""
+    return NewFolder(path, partial(check_target, path, force=force), replace=force)
+
+
+def check_target(path: Path, *, force: bool) -> None:
+    """An error if a folder of blocks cannot be written; nothing is touched."""
+    if not path.name:
+        raise OptionError(f"{str(path)!r} is no name for a folder of blocks")
+    if path.is_symlink() or (path.exists() and not (path.is_dir() and (is_ours(path) or not any(path.iterdir())))):
+        raise OptionError(f"{path} exists and is not a folder of blocks: choose another name")
+    if path.exists() and not force:
+        raise OptionError(f"{path} exists already; choose another name, or replace it: --force, in Python force=True")
+    if not path.absolute().parent.is_dir():
+        raise OptionError(f"{path} cannot be written: there is no folder {path.absolute().parent}")
+    if not os.access(path.absolute().parent, os.W_OK | os.X_OK):
+        raise OptionError(f"{path} cannot be written: permission denied in {path.absolute().parent}")
+
+
+# -- labels as numbers and a table of names ----------------------------------------------------------------------------
+
+Codes = npt.NDArray[np.int32]
+
+
+def storable(label: Hashable) -> str | int:
+    """A label as JSON has it: text or a whole number."""
+    if isinstance(label, str):
+        return str(label)
+    if isinstance(label, (int, np.integer)) and not isinstance(label, (bool, np.bool_)):
+        return int(label)
+    raise LabelError(f"blocks hold labels that are text or whole numbers, not {label!r}, a {type(label).__name__}")
+
+
+class LabelTable:
+    """Numbers labels in the order in which they come.
+
+    Examples
+    --------
+    >>> table = LabelTable()
+    >>> table.take(["dog", "cat", "dog"]), table.take([["oak"], ["cat", "dog"]])
+    ((array([0, 1, 0], dtype=int32), array([1, 1, 1])), (array([2, 1, 0], dtype=int32), array([1, 2])))
+    >>> table.names, table.kind
+    (['dog', 'cat', 'oak'], 'sets')
+    """
+
+    def __init__(self) -> None:
+        self._code: dict[Hashable, int] = {}
+        self.names: list[str | int] = []
+        self.kind: str | None = None
+        self.dtype = "object"
+
+    def take(self, y: Any) -> tuple[Codes, npt.NDArray[np.int64]]:
+        """(codes of all labels, labels of every sample) of ``y`` as in a ``Dataset``."""
+        if y is None or self.kind == "none":
+            if (y is None) != (self.kind in (None, "none")):
+                raise DataError("some parts of the data have labels, and others have none")
+            self.kind = "none"
+            return np.zeros(0, np.int32), np.zeros(0, np.int64)
+        if isinstance(y, list) and any(isinstance(labels, list) for labels in y):
+            self.kind = "sets"
+            flat = list(chain.from_iterable(y))
+            sizes = np.fromiter(map(len, y), dtype=np.int64, count=len(y))
+        else:
+            if self.kind is None:
+                self.kind = "one"
+                self.dtype = "int64" if isinstance(y, np.ndarray) and y.dtype.kind == "i" else "object"
+            flat, sizes = y, np.ones(len(y), dtype=np.int64)
+        return self._codes(flat), sizes
+
+    def _codes(self, flat: Any) -> Codes:
+        if isinstance(flat, np.ndarray) and flat.dtype.kind == "i":
+            distinct, places = np.unique(flat, return_inverse=True)
+            return self._numbered(distinct.tolist())[places]
+        return self._numbered(flat)
+
+    def _numbered(self, labels: Iterable[Hashable]) -> Codes:
+        found = []
+        for label in labels:
+            code = self._code.get(label)
+            if code is None:
+                name = storable(label)
+                code = self._code.setdefault(name, len(self.names))
+                self.names.append(name)
+            found.append(code)
+        return np.array(found, dtype=np.int32)
+
+
+def hierarchy_parts(hierarchy: Hierarchy) -> tuple[list[str | int], Codes, Codes]:
+    """(names of the nodes by number, parents, children)."""
+    parent, child = hierarchy.graph.edges()
+    return [storable(node) for node in hierarchy.nodes], parent.astype(np.int32), child.astype(np.int32)
+
+
+def labels_of(kind: str, dtype: str, names: list[str | int], codes: Any, indptr: Any) -> Any:
+    """``y`` of a data set: an array of labels, or a list of lists."""
+    table = np.empty(len(names), dtype=object)
+    table[:] = names
+    if dtype == "int64" and kind == "one":
+        if not all(type(name) is int and -(2**63) <= name < 2**63 for name in names):
+            raise LabelError("labels of the type int64 that are no whole numbers of 64 bits")
+        table = table.astype(np.int64)
+    if kind == "one":
+        return table[codes]
+    flat, ends = table[codes].tolist(), indptr.tolist()
+    return [flat[a:b] for a, b in pairwise(ends)]

@@ -10,6 +10,7 @@ What that does not decide (more digits, subnormal numbers, ``nan``, junk) is lef
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -146,10 +147,46 @@ def _ends(c):
     return c in (_BLANK, _NEWLINE, _TAB, _RETURN)
 
 
+class SparseArrays(NamedTuple):
+    """What the kernel fills; kept from block to block, since memory that is never touched costs nothing.
+
+    Attributes
+    ----------
+    indptr, indices, values, label_ptr, labels : arrays
+        Of a label that is a name, or no plain whole number, ``labels`` has where it begins and where it ends.
+    bits : ``values``, seen as whole numbers
+    hard : (position in values, begin, end) of numbers that are left to Python
+    hard_labels : positions in labels of those that are left to Python
+    row_line : newlines before each row, counted from where the kernel began
+    """
+
+    indptr: npt.NDArray[np.int64]
+    indices: npt.NDArray[np.int32]
+    values: npt.NDArray[np.float64]
+    bits: npt.NDArray[np.uint64]
+    label_ptr: npt.NDArray[np.int64]
+    labels: npt.NDArray[np.int64]
+    hard: npt.NDArray[np.int64]
+    hard_labels: npt.NDArray[np.int64]
+    row_line: npt.NDArray[np.int64]
+
+    @classmethod
+    def of(cls, n: int) -> SparseArrays:
+        r"""Room for a text of so many bytes: a feature is at least " 1:1", a label "1,", a row "1\n"."""
+        indptr, label_ptr, hard_labels, row_line = (np.empty(n // 2 + 2, dtype=np.int64) for _ in range(4))
+        labels, hard = np.empty(n + 4, dtype=np.int64), np.empty(n + 4, dtype=np.int64)
+        indices, values = np.empty(n // 3 + 2, dtype=np.int32), np.empty(n // 3 + 2)
+        bits = values.view(np.uint64)
+        return cls(indptr, indices, values, bits, label_ptr, labels, hard, hard_labels, row_line)
+
+    @property
+    def n_bytes(self) -> int:
+        """The longest text that they have room for."""
+        return len(self.labels) - 4
+
+
 @kernel
-def sparse_rows_kernel(
-    text, i, names, sort, powers, indptr, indices, values, bits, label_ptr, labels, hard, hard_labels, row_line
-):
+def sparse_rows_kernel(text, i, names, sort, powers, rows):
     """Rows ``label[,label…] index:value …`` from position ``i`` on, up to the first that is wrong.
 
     Parameters
@@ -160,17 +197,14 @@ def sparse_rows_kernel(
     sort : bool
         Indices need not ascend.
     powers : see ``powers_of_five``
-    indptr, indices, values, label_ptr, labels : arrays to be filled, long enough for all rows
-        Of a label that is a name, or no plain whole number, ``labels`` has where it begins and where it ends.
-    bits : ``values``, seen as whole numbers
-    hard : (position in values, begin, end) of numbers that are left to Python
-    hard_labels : positions in labels of those that are left to Python
-    row_line : newlines before each row, counted from ``i``
+    rows : SparseArrays
+        To be filled.
 
     Returns
     -------
     n_rows, n_hard, n_hard_labels, next position, newlines before it, unsorted, status, position of what is wrong
     """
+    indptr, indices, values, bits, label_ptr, labels, hard, hard_labels, row_line = rows
     n_text = text.shape[0]
     n_rows, n_hard, n_hard_labels, n_lines, unsorted = 0, 0, 0, 0, False
     indptr[0] = 0
@@ -296,7 +330,8 @@ def dense_rows_kernel(text, i, kinds, ptr, starts, categories, powers, values, b
     values : array to be filled, a row after the other; of a nominal column with the number of the category
     bits : ``values``, seen as whole numbers
     places : where the class of every row begins and ends
-    powers, hard, row_line : as for sparse rows
+    powers : see ``powers_of_five``
+    hard, row_line : see ``SparseArrays``
 
     Returns
     -------
