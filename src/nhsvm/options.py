@@ -5,7 +5,7 @@ takes all options but those that its preset settles: see :class:`Preset`.
 """
 
 # No "from __future__ import annotations": declarations are read from the annotations of Options.
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from inspect import Parameter, Signature, cleandoc
 from math import inf
@@ -14,6 +14,7 @@ from textwrap import fill, indent
 from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
 from nhsvm.errors import OptionError
+from nhsvm.registry import Check, Flag, Option
 from nhsvm.sizes import is_number
 
 if TYPE_CHECKING:  # the command line shows its help without scipy and scikit-learn
@@ -23,8 +24,6 @@ if TYPE_CHECKING:  # the command line shows its help without scipy and scikit-le
 MARGINS = ("loss", "normalized")
 SET_ORACLES = ("auto", "tree_multilabel", "dag_multilabel", "lp")
 ORACLES = (*SET_ORACLES, "single_label")
-
-Check = Callable[[str, Any], None]
 
 
 # -- checks of one value: (name of the option, value) ------------------------------------------------------------------
@@ -63,10 +62,6 @@ def _one_of(*known: str) -> Check:
             raise OptionError(f"{name} must be one of {known}, not {value!r}")
 
     return check
-
-
-def _unchecked(name: str, value: Any) -> None:
-    """Checked where it is used: a scheme or a loss says itself what it takes."""
 
 
 def _known_solver(name: str, value: Any) -> None:
@@ -113,56 +108,6 @@ def _function(name: str, value: Any) -> None:
 
 
 # -- declarations ------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Flag:
-    """How the command line offers an option.
-
-    Attributes
-    ----------
-    help : str
-    type : type
-        What is read from the command line; a tuple of texts is a choice among these.
-    names : tuple of str
-        Other than that of the option.
-    shown : str
-        What is said to happen without it.
-    panel, metavar : str
-    name : str
-        Of the option on the command line, if its flag has another.
-    """
-
-    help: str
-    type: Any = str
-    names: tuple[str, ...] = ()
-    shown: str = ""
-    panel: str = "Model"
-    metavar: str | None = None
-    name: str = ""
-
-
-@dataclass(frozen=True)
-class Option:
-    """One option of the estimators.
-
-    Attributes
-    ----------
-    default : object
-    kind : str
-        Its type, as the documentation says it.
-    doc : str
-    check : function of (name, value)
-        Raises an OptionError.
-    flag : Flag, optional
-        None where the command line has no use for it, or its own way to say it.
-    """
-
-    default: Any
-    kind: str
-    doc: str
-    check: Check = _unchecked
-    flag: Flag | None = None
 
 
 class Options(TypedDict, total=False):

@@ -1,8 +1,12 @@
-"""Families of parts that users choose by name: each part is registered once, in one line of its family's ``__init__``.
+"""What users choose is registered once: parts of a family by name, and options.
 
-That line, a :class:`Spec`, feeds the family's dictionary, the checks of names and options, the choices and the help of
-the command line, the tables of the guide and the contract tests. Nothing is imported before it is asked for, so that
-the command line knows all names without loading NumPy.
+A part is registered in one line of its family's ``__init__``. That line, a :class:`Spec`, feeds the family's
+dictionary, the checks of names and options, the choices and the help of the command line, the tables of the guide and
+the contract tests. Nothing is imported before it is asked for, so that the command line knows all names without loading
+NumPy.
+
+An option is declared by an :class:`Option` beside its type: those of the estimators in :mod:`nhsvm.options`, those of
+tables in :mod:`nhsvm.datasets`.
 """
 
 from __future__ import annotations
@@ -140,3 +144,62 @@ def on_first_use(package: str, homes: Callable[[], Mapping[str, str]]) -> Callab
         return getattr(import_module(f"{package}.{home}"), name)
 
     return getattr_
+
+
+# -- options -----------------------------------------------------------------------------------------------------------
+
+Check = Callable[[str, Any], None]
+
+
+def _unchecked(name: str, value: Any) -> None:
+    """Checked where it is used: a scheme or a loss says itself what it takes."""
+
+
+@dataclass(frozen=True)
+class Flag:
+    """How the command line offers an option.
+
+    Attributes
+    ----------
+    help : str
+    type : type
+        What is read from the command line; a tuple of texts is a choice among these.
+    names : tuple of str
+        Other than that of the option.
+    shown : str
+        What is said to happen without it.
+    panel, metavar : str
+    name : str
+        Of the option on the command line, if its flag has another.
+    """
+
+    help: str
+    type: Any = str
+    names: tuple[str, ...] = ()
+    shown: str = ""
+    panel: str = "Model"
+    metavar: str | None = None
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class Option:
+    """One option of the estimators.
+
+    Attributes
+    ----------
+    default : object
+    kind : str
+        Its type, as the documentation says it.
+    doc : str
+    check : function of (name, value)
+        Raises an OptionError.
+    flag : Flag, optional
+        None where the command line has no use for it, or its own way to say it.
+    """
+
+    default: Any
+    kind: str
+    doc: str
+    check: Check = _unchecked
+    flag: Flag | None = None

@@ -14,7 +14,7 @@ from nhsvm.datasets.base import Dataset
 from nhsvm.datasets.files import LONGEST, AnyPath, Trouble, checked_encoding, checked_path, lines, opened, shown
 from nhsvm.datasets.tables import Declared, Records, Table, TableOptions
 from nhsvm.errors import FileFormatError, OptionError
-from nhsvm.options import Option
+from nhsvm.registry import Option
 
 
 class LineOptions(TableOptions, total=False):

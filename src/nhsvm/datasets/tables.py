@@ -20,7 +20,7 @@ from nhsvm.datasets.files import AnyPath, Trouble, finite, shown
 from nhsvm.datasets.labels import LabelLists
 from nhsvm.errors import CycleError, FileFormatError, HierarchyError, OptionError
 from nhsvm.hierarchy import Hierarchy
-from nhsvm.options import Option
+from nhsvm.registry import Option
 
 Names = str | Sequence[str] | None
 F = TypeVar("F", bound=Callable[..., Dataset])
