@@ -217,7 +217,7 @@ def test_the_kernel_that_was_compiled_is_used_after_the_warning(place, monkeypat
 
 def test_sources_that_are_no_files(place, monkeypatch):
     """In an archive nobody could tell whether they have changed."""
-    monkeypatch.setattr(_jit.inspect, "getfile", lambda function: "/absent.zip/nhsvm/solvers/x.py")
+    monkeypatch.setattr(_jit.inspect, "getfile", lambda function: "/absent.zip/nhsvm/engine/x.py")
     with pytest.warns(CacheWarning, match="is not a file"):
         assert not ran()
     assert not place.exists()

@@ -6,14 +6,12 @@ import pytest
 
 import nhsvm.losses
 import nhsvm.oracles
-import nhsvm.solvers
 import nhsvm.weights
 
 FAMILIES = [
     (nhsvm.weights, nhsvm.weights.SCHEMES),
     (nhsvm.losses, nhsvm.losses.LOSSES),
     (nhsvm.oracles, nhsvm.oracles.ORACLES),
-    (nhsvm.solvers, nhsvm.solvers.SOLVERS),
 ]
 
 

@@ -10,11 +10,11 @@ from sklearn.exceptions import ConvergenceWarning
 
 from estimators.test_memory import SETS, X_TEST, H, X, y
 from nhsvm import HRSVM, HSVM, NHSVM, SSVM, FlatSVM, load
+from nhsvm.engine import Dual, Sgd
+from nhsvm.engine import storage as solver_memory
+from nhsvm.engine.storage.rows import HybridWeights
 from nhsvm.errors import OptionError
 from nhsvm.objective import Certificate
-from nhsvm.solvers import Dual, Sgd
-from nhsvm.solvers import _memory as solver_memory
-from nhsvm.solvers._hybrid import HybridWeights
 
 KINDS = [FlatSVM, HSVM, NHSVM, SSVM, HRSVM]
 
@@ -79,7 +79,7 @@ def test_threads_give_the_same_bits_near_the_limit(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("certify", "place"), [(True, "solvers.dual.measure"), (False, "solvers._hybrid.HybridWeights.rebuild")]
+    ("certify", "place"), [(True, "engine.single_label.measure"), (False, "engine.storage.rows.HybridWeights.rebuild")]
 )
 def test_an_interrupt_after_the_last_pass_leaves_a_model(certify, place, monkeypatch):
     monkeypatch.setattr(solver_memory, "TABLE", 0)

@@ -8,12 +8,12 @@ import scipy.sparse as sp
 from sklearn.pipeline import make_pipeline
 
 from nhsvm import HSVM, NHSVM, SSVM, FlatSVM, Hierarchy, estimate_memory, load
+from nhsvm.engine import storage as solver_memory
+from nhsvm.engine.storage import addresses as solver_places
+from nhsvm.engine.storage.rows import Rows
 from nhsvm.errors import MemoryLimitError, MemoryWarning, NHSVMError, OptionError
 from nhsvm.estimators import _memory
 from nhsvm.plots import plot_weights
-from nhsvm.solvers import _memory as solver_memory
-from nhsvm.solvers import _places as solver_places
-from nhsvm.solvers._rows import Rows
 
 H = Hierarchy.from_edges([(f"top{k % 3}", f"leaf{k:02d}") for k in range(12)])
 

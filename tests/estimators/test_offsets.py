@@ -22,7 +22,7 @@ from nhsvm.estimators._offsets import tuned_offsets
 from nhsvm.estimators._replay import Replay
 from nhsvm.estimators._sets import Inference, on_leaves
 from nhsvm.metrics import example_jaccard, scorers
-from nhsvm.solvers._threads import Team
+from nhsvm.threads import Team
 from strategies import hierarchies
 
 

@@ -211,11 +211,20 @@ class HierarchicalSVM(Prediction, Probability, SetFit, WarmStart, Stream, Stored
 
     def _problem(self, X: Any, labels: Targets, costs: FloatArray, oracle: Any) -> Any:
         """What a solver takes; C_i = C · costs."""
-        from nhsvm.solvers import Problem, prepare
+        from nhsvm.engine import SingleLabelProblem, prepare
 
         bias, dtype = self._precision(X)
         memory = allowed_bytes(self.memory_limit)
-        return Problem(prepare(X), labels.leaves, self.C * costs, oracle.columns, oracle, bias, dtype, memory=memory)
+        return SingleLabelProblem(
+            X=prepare(X),
+            leaves=labels.leaves,
+            costs=self.C * costs,
+            columns=oracle.columns,
+            oracle=oracle,
+            bias=bias,
+            dtype=dtype,
+            memory=memory,
+        )
 
     def _precision(self, X: Any) -> tuple[float, Any]:
         """(value of the constant feature, type of the weights)."""
@@ -224,7 +233,7 @@ class HierarchicalSVM(Prediction, Probability, SetFit, WarmStart, Stream, Stored
         return bias, np.float32 if single else np.float64
 
     def _solver(self, *, silent: bool = False) -> Any:
-        from nhsvm.solvers import SOLVERS
+        from nhsvm.engine import SOLVERS
 
         if not isinstance(self.solver, str):
             return self.solver

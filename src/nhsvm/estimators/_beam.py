@@ -29,9 +29,9 @@ def beam_leaves(X: Any, learned: Learned, columns: Columns, width: int, n_jobs: 
     width : int
     n_jobs : int or None
     """
+    from nhsvm.engine.samples import prepare
     from nhsvm.oracles._beam import beam_kernel, column_tree
-    from nhsvm.solvers._problem import prepare
-    from nhsvm.solvers._threads import Team
+    from nhsvm.threads import Team
 
     values, by_feature, bias = learned
     dtype = scoring_precision(X, learned)

@@ -64,11 +64,10 @@ def in_chunks(
     width : int, optional
         Numbers a sample that ``use`` needs room for, if more than there are columns.
     """
-    from nhsvm.solvers._dense import DenseWeights
-    from nhsvm.solvers._hybrid import StoredWeights
-    from nhsvm.solvers._problem import prepare
-    from nhsvm.solvers._sparse import SparseWeights
-    from nhsvm.solvers._threads import Team
+    from nhsvm.engine.samples import prepare
+    from nhsvm.engine.storage.rows import StoredWeights
+    from nhsvm.engine.storage.table import DenseWeights, SparseWeights
+    from nhsvm.threads import Team
 
     values, by_feature, bias = learned
     dtype = scoring_precision(X, learned)

@@ -122,8 +122,8 @@ def estimate_memory(X: Any, y: Any, hierarchy: Hierarchy | None = None, *, model
 
 def estimate_of(problem: LearningProblem, model: Any) -> MemoryEstimate:
     """About how much memory it takes an estimator to learn from what it has made of X and y."""
-    from nhsvm.solvers._memory import in_rows, table_bytes
-    from nhsvm.solvers._places import KEPT, PLACES
+    from nhsvm.engine.storage import in_rows, table_bytes
+    from nhsvm.engine.storage.addresses import KEPT, PLACES
 
     solved, by_parts = problem.solved, streams(model)
     X, columns, dtype, limit = solved.X, solved.columns, np.dtype(solved.dtype), solved.memory
@@ -145,7 +145,7 @@ def warn_if_tight(problem: Any) -> None:
     ----------
     problem : Problem, SetProblem or IndependentProblem
     """
-    from nhsvm.solvers._memory import in_rows
+    from nhsvm.engine.storage import in_rows
 
     X, columns, limit = problem.X, problem.columns, problem.memory
     dtype = np.dtype(problem.dtype or X.dtype)

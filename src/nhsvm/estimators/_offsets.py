@@ -58,7 +58,7 @@ def tuned_offsets(
         What is added to scores in any case.
     n_jobs : int or None
     """
-    from nhsvm.solvers._threads import Team
+    from nhsvm.threads import Team
 
     h = sets.hierarchy
     if isinstance(option, str):

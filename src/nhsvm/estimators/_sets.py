@@ -87,7 +87,7 @@ class Inference:
 def held_gains(inference: Inference, scores: Floats, offsets: FloatArray, n_jobs: int | None) -> FloatArray:
     """What every leaf adds to the best label set, (n_samples, n_leaves), from scores of columns."""
     from nhsvm.oracles._gains import label_gains
-    from nhsvm.solvers._threads import Team
+    from nhsvm.threads import Team
 
     graph = inference.graph
     gains = np.empty((len(scores), graph.n_leaves))

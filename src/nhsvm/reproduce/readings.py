@@ -13,11 +13,11 @@ from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from nhsvm.datasets import Dataset, make_balanced, make_unbalanced
+from nhsvm.engine import Sgd
 from nhsvm.errors import DataError, OptionError
 from nhsvm.estimators import HSVM, NHSVM, SSVM, FlatSVM
 from nhsvm.reproduce._page import UNREADABLE
 from nhsvm.reproduce._printed import alternated
-from nhsvm.solvers import Sgd
 
 TOL = 0.05
 PASSES = 20  # of the stochastic method
