@@ -153,7 +153,7 @@ def same_bits(one: Solution, two: Solution) -> None:
 
 
 def force_passes(monkeypatch: Any, kind: str) -> None:
-    """Only batch passes, or search and cached passes as soon as there are planes."""
+    """Only batch passes, or search and working-set passes as soon as there are planes."""
     wanted = kind == "cached"
     for cls in ("nhsvm.engine.storage.table.SparseWeights", "nhsvm.engine.storage.table.DenseWeights"):
-        monkeypatch.setattr(f"{cls}.cheap", lambda self, planes, columns: wanted and planes.n_planes > 0)
+        monkeypatch.setattr(f"{cls}.working_set_is_cheap", lambda self, planes, columns: wanted and planes.n_planes > 0)

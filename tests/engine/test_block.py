@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from nhsvm.columns import make_columns
-from nhsvm.engine.dual.plane_step import _flat_block, _pair_block, _tree_block, _visit, _workspace
+from nhsvm.engine.dual.block import Paths
+from nhsvm.engine.dual.plane_step import _flat_block, _pair_block, _tree_block, visit, workspace
 from nhsvm.losses import make_loss
 from reference import blocks
 from reference.oracles import random_alpha
@@ -68,28 +69,28 @@ class Block:
         self.Q = self.q * vectors @ vectors.T
 
     def work(self):
-        return _workspace(self.m, self.columns.n_columns, *self.columns.paths)
+        return workspace(self.m, Paths.of(self.columns))
 
     def tree(self):
         """(settled, gradients, weights) after the exact step."""
         h, a = np.append(self.h, 0.0), self.a.copy()
         _, (slot, *_), tree, _, _ = self.work()
         c = self.columns
-        done = _tree_block(h, a, self.left, self.q, self.leaf, self.y, self.m, *c.paths, c.alpha, slot, tree)
+        done = _tree_block(h, a, self.left, self.q, self.leaf, self.y, self.m, Paths.of(c), slot, tree)
         assert (slot == -1).all()
         return done, h[:-1], a
 
     def flat(self):
         h, a = np.append(self.h, 0.0), self.a.copy()
         c = self.columns
-        _flat_block(h, a, self.left, self.q, self.leaf, self.y, self.m, *c.paths, c.alpha, self.work()[2])
+        _flat_block(h, a, self.left, self.q, self.leaf, self.y, self.m, Paths.of(c), self.work()[2])
         return h[:-1], a
 
     def pair(self, tolerance):
         h, a = np.append(self.h, 0.0), self.a.copy()
         pair = self.work()[3]
         c = self.columns
-        _pair_block(h, a, self.left, self.q, self.leaf, self.y, self.scale, self.m, *c.paths, c.alpha, tolerance, pair)
+        _pair_block(h, a, self.left, self.q, self.leaf, self.y, self.scale, self.m, Paths.of(c), tolerance, pair)
         assert (pair[3] == 0).all()
         return h[:-1], a
 
@@ -98,9 +99,9 @@ class Block:
         h, a, weight = np.append(self.h, 0.0), np.empty(self.m), self.a.copy()
         work = self.work()
         c = self.columns
-        gap, gain, n = _visit(
-            h, a, self.m, self.y, self.cost, self.q if q is None else q, self.leaf, weight, self.scale, *c.paths,
-            c.alpha, nests, tolerance, work,
+        gap, gain, n = visit(
+            h, a, self.m, self.y, self.cost, self.q if q is None else q, self.leaf, weight, self.scale,
+            Paths.of(c)._replace(nests=nests), tolerance, work,
         )  # fmt: skip
         change = np.zeros(c.n_columns)
         assert len(set(work[1][2][:n].tolist())) == n
@@ -235,7 +236,7 @@ def test_a_visit_falls_back_when_the_exact_step_does_not_settle(monkeypatch):
         block = Block(seed, planes=5)
         best = blocks.best(block.Q, block.h, block.a, block.cost)
         with monkeypatch.context() as patch:
-            patch.setitem(globals(), "_visit", _visit.py_func)
+            patch.setitem(globals(), "visit", visit.py_func)
             _, gain, _, _, weight = block.visit(True, tolerance=1e-11 * block.size / block.cost)
         assert gain == pytest.approx(best, rel=1e-7, abs=1e-9 * block.size)
         block.check(block.h - block.Q @ (weight - block.a), weight, 1e-9 * block.size)

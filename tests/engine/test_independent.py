@@ -12,7 +12,9 @@ from nhsvm import Hierarchy
 from nhsvm.columns import make_columns
 from nhsvm.engine import Dual, prepare
 from nhsvm.engine import hinges as _independent
+from nhsvm.engine.dual.block import Paths
 from nhsvm.engine.dual.boxes import box_batch_kernel, candidates_kernel, hinges_kernel, spread
+from nhsvm.engine.dual.planes import Batch, Pool
 from nhsvm.engine.problem import HingeProblem, Hinges, Measured
 from nhsvm.hierarchy.graph import Ragged
 from nhsvm.oracles._proposals import Proposals
@@ -137,8 +139,8 @@ def test_candidates(seed, n_new, tolerance):
     owner = np.repeat(np.arange(9), count)
     weight, scale = rng.random(len(leaf)), np.where(Y[owner, leaf], 1.0, -1.0)
     out = Proposals.empty(n, n_leaves)
-    pool = start, count, leaf, weight, scale
-    candidates_kernel(scores.copy(), samples, rows.indptr, rows.indices, *pool, n_new, tolerance, *out[:6])
+    pool = Pool(start, count, leaf, weight, np.ones(len(leaf)), scale)
+    candidates_kernel(scores.copy(), samples, Ragged(rows.indptr, rows.indices), pool, n_new, tolerance, out)
     for t, i in enumerate(samples):
         true = np.flatnonzero(Y[i]).tolist()
         first = int(i) * 7919 % n_leaves
@@ -174,10 +176,11 @@ def run_batch(X, lists, h, alpha, cost, tolerance, sweeps, slow):
     before = weight.copy()
     sums = np.array([columns.alpha[columns.paths.row(k)].sum() for k in range(h.n_leaves)])
     corrections = np.empty((columns.n_columns, n))
+    found = Proposals.empty(n, width)._replace(leaf=leaf, weight=weight, value=value, scale=scale, size=size)
+    batch = Batch(np.arange(n), leaf[:0, 0], np.full(n, cost), (X**2).sum(axis=1))
     gain = box_batch_kernel(
-        np.full(n, cost), (X**2).sum(axis=1), leaf, weight, value, scale, size, before, X @ X.T, corrections,
-        *columns.paths, columns.alpha, sums, tolerance, sweeps, slow,
-    )  # fmt: skip
+        batch, found, before, X @ X.T, corrections, Paths.of(columns), sums, tolerance, sweeps, slow
+    )
     return [(leaf[t, : size[t]], weight[t, : size[t]]) for t in range(n)], gain
 
 
@@ -335,7 +338,7 @@ def test_from_one_cost_to_the_next():
     for factor in (3.0, 0.2, np.where(np.arange(60) % 2, 0.0, 2.0)):
         costs = case.problem.costs * factor
         state = case.solve(tol=1e-5).planes
-        state.carry(case.problem.costs, costs)
+        state.warm_start(case.problem.costs, costs)
         other = replace(case, problem=replace(case.problem, costs=costs))
         solution = other.solve(state, tol=1e-5)
         other.check(solution, 1e-5)

@@ -24,7 +24,7 @@ PLACES = {
     "nhsvm.engine.storage.table._sparse_apply_kernel": ("batch", "cached"),
     "nhsvm.engine.samples._gram_kernel": ("batch", "cached"),
     "nhsvm.engine.storage.table._rebuild_kernel": ("batch", "cached"),
-    "nhsvm.engine.storage.table.SparseWeights.cached_pass": ("cached",),
+    "nhsvm.engine.storage.table.SparseWeights.working_set_pass": ("cached",),
     "nhsvm.oracles.single_label._propose_kernel": ("batch", "cached"),
     "nhsvm.oracles.single_label._slacks_kernel": ("batch", "cached"),
 }
@@ -72,7 +72,7 @@ def test_an_interrupt_anywhere_leaves_an_honest_model(place, passes, call, after
 
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("call", [1, 3])
-@pytest.mark.parametrize("place", ["addresses.place_kernel", "rows.placed_kernel"])
+@pytest.mark.parametrize("place", ["addresses.address_kernel", "rows.row_pass_kernel"])
 def test_an_interrupt_of_passes_over_rows(place, call, after, monkeypatch):
     monkeypatch.setattr("nhsvm.engine.storage.TABLE", 0)
     case = make_case(0, C=30.0, n=60, n_nodes=30, d=12)

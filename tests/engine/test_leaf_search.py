@@ -6,11 +6,9 @@ import numpy as np
 import pytest
 
 from engine.set_problems import DAG, make, objective
-from nhsvm.engine import Dual
-from nhsvm.engine import label_sets as _leaf_search
-from nhsvm.engine import label_sets as _multilabel
+from nhsvm.engine import Dual, label_sets, leaf_search
 from nhsvm.engine import storage as _memory
-from nhsvm.engine.label_sets import LeafSearch
+from nhsvm.engine.leaf_search import LeafAscent, LeafSearch, set_ascent
 from nhsvm.engine.set_certificate import SetCertificate
 from nhsvm.engine.storage.rows import HybridWeights
 from nhsvm.objective import Certificate, dual, penalty
@@ -51,10 +49,10 @@ def test_threads_do_not_change_a_bit(sparse):
 
 
 def begun(problem, passes, team):
-    ascent = _multilabel.SetAscent(Dual(), problem, None, team)
+    ascent = set_ascent(Dual(), problem, None, team)
     for _ in range(passes):
         ascent.batch_pass()
-    assert isinstance(ascent.search, LeafSearch)
+    assert isinstance(ascent, LeafAscent)
     return ascent
 
 
@@ -75,8 +73,8 @@ def test_slacks_are_bounded(allow_empty, passes):
     with Team(1) as team:
         ascent = begun(problem, passes, team)
         slack = exact_slacks(ascent, samples)
-        for effort in range(len(ascent.search.oracles)):
-            low, high = ascent.search.bounded(samples, effort, ascent.weights)
+        for stage in range(len(ascent.search.oracles)):
+            low, high = ascent.search.bounded(samples, stage, ascent.weights)
             assert (low <= slack + 1e-9).all()
             assert (high >= slack - 1e-9).all()
         np.testing.assert_allclose(high, slack, atol=1e-5)  # the last goes on until all is proved
@@ -94,9 +92,9 @@ def test_true_sets_take_the_place_of_worse_ones(monkeypatch):
             return put, value - 100.0, bound
 
         monkeypatch.setattr(ascent.search, "oracles", (type("Worst", (), {"found": staticmethod(worst)}),))
-        making, slack = ascent.search.shelves(samples, 0, ascent.weights, ascent.state)
-        team.each(len(making.parts), making.work)
-        layout = making.joined()
+        pending, slack = ascent.search.layout(samples, 0, ascent.weights, ascent.state)
+        team.each(len(pending.parts), pending.work)
+        layout = pending.joined()
     assert (slack == 0.0).all()
     assert layout.own.sum() == len(problem.truth.indices)  # every true leaf may move
 
@@ -105,7 +103,7 @@ def test_true_sets_take_the_place_of_worse_ones(monkeypatch):
 @pytest.mark.parametrize("sparse", [True, False])
 def test_steps_know_what_the_batch_before_has_changed(allow_empty, sparse, monkeypatch):
     """Label sets are found before the steps of the batch before, yet gains add up to the dual to the last digits."""
-    monkeypatch.setattr(_multilabel.SetAscent, "largest_batch", 16)
+    monkeypatch.setattr(label_sets.SetAscent, "largest_batch", 16)
     problem, _, _ = make(DAG, allow_empty=allow_empty, sparse=sparse, C=1.0, n=100)
     with Team(2) as team:
         ascent = begun(problem, 3, team)
@@ -119,18 +117,18 @@ def test_near_the_optimum_samples_without_a_gap_are_left_out_but_not_twice(monke
     problem, _, _ = make(DAG, C=1.0, n=100)
     with Team(1) as team:
         ascent = begun(problem, 2, team)
-        monkeypatch.setattr(_multilabel, "_SETTLED", 0.0)
+        monkeypatch.setattr(leaf_search, "_SETTLED", 0.0)
         every = np.flatnonzero(problem.costs > 0)
         assert np.array_equal(ascent.visited()[0], every)  # far away
-        monkeypatch.setattr(_multilabel, "_SETTLED", 1.0)
+        monkeypatch.setattr(leaf_search, "_SETTLED", 1.0)
         ascent.last_gap[:], ascent.last_slack[:] = 1.0, 2.0
         ascent.last_gap[[3, 5, 8]] = 0.0
-        monkeypatch.setattr(_multilabel, "_REST", 1e-9)
+        monkeypatch.setattr(leaf_search, "_REST", 1e-9)
         visited, slack = ascent.visited()
         assert np.setdiff1d(every, visited).tolist() == [3, 5, 8]
         assert slack == 6.0
         assert np.array_equal(ascent.visited()[0], every)
-        monkeypatch.setattr(_multilabel, "_REST", 0.3)
+        monkeypatch.setattr(leaf_search, "_REST", 0.3)
         ascent.batch_pass()
         left_out = np.flatnonzero(ascent.left_out)
         assert 0 < len(left_out) < len(every)
@@ -162,8 +160,8 @@ def test_parts_of_the_gap_add_up_to_it(allow_empty):
 
 @pytest.fixture
 def some_are_asked(monkeypatch):
-    monkeypatch.setattr(_multilabel, "_SAMPLED", 25)
-    monkeypatch.setattr(_multilabel, "_MANY", 3)
+    monkeypatch.setattr(leaf_search, "_SAMPLED", 25)
+    monkeypatch.setattr(leaf_search, "_MANY", 3)
 
 
 def test_some_samples_tell_the_gap_at_the_end_of_a_pass(some_are_asked, monkeypatch):
@@ -172,9 +170,9 @@ def test_some_samples_tell_the_gap_at_the_end_of_a_pass(some_are_asked, monkeypa
     with Team(1) as team:
         ascent = begun(problem, 3, team)
         met = ascent.certificate
-        ascent.sample_gap(ascent.search)
+        ascent.sample_gap()
         assert ascent.certificate == met  # far from what is asked for
-        monkeypatch.setattr(_multilabel, "_CLOSE", np.inf)
+        monkeypatch.setattr(leaf_search, "_CLOSE", np.inf)
         drawn, parts = [], []
         ask = ascent.search.gaps
 
@@ -184,7 +182,7 @@ def test_some_samples_tell_the_gap_at_the_end_of_a_pass(some_are_asked, monkeypa
             return parts[-1]
 
         monkeypatch.setattr(ascent.search, "gaps", noted)
-        ascent.sample_gap(ascent.search)
+        ascent.sample_gap()
     assert len(set(drawn)) == 25
     least, most = np.concatenate(parts, axis=1)
     assert ascent.certificate.dual == met.dual
@@ -192,14 +190,14 @@ def test_some_samples_tell_the_gap_at_the_end_of_a_pass(some_are_asked, monkeypa
     assert ascent.history[-1]["gap"] == ascent.certificate.gap
     bound = every * (most.mean() + most.std() / 5)
     assert ascent.provable == pytest.approx(bound / (met.dual + bound))
-    monkeypatch.setattr(_multilabel, "_MANY", 1000)
+    monkeypatch.setattr(leaf_search, "_MANY", 1000)
     known = ascent.certificate
-    ascent.sample_gap(ascent.search)
+    ascent.sample_gap()
     assert ascent.certificate == known  # a certificate would take no longer
 
 
 @pytest.mark.parametrize(
-    ("provable", "gap", "put_off", "tried"),
+    ("provable", "gap", "postponed", "tried"),
     [
         (0.0, 0.9, np.inf, True),
         (1.0, 0.9, np.inf, True),  # it would succeed
@@ -209,18 +207,18 @@ def test_some_samples_tell_the_gap_at_the_end_of_a_pass(some_are_asked, monkeypa
         (1.1, 0.8, 0.95, False),
     ],
 )
-def test_a_certificate_in_vain_is_put_off(provable, gap, put_off, tried, monkeypatch):
+def test_a_certificate_in_vain_is_put_off(provable, gap, postponed, tried, monkeypatch):
     problem, _, _ = make(DAG, C=1.0, n=100)
     asked = []
     monkeypatch.setattr(SetCertificate, "try_certificate", lambda self: asked.append(self))
     with Team(1) as team:
         ascent = begun(problem, 1, team)
         tol = ascent.options.tol
-        ascent.provable, ascent.put_off = provable * tol, put_off * tol
+        ascent.provable, ascent.postponed = provable * tol, postponed * tol
         ascent.certificate = Certificate(1.0, 1.0 - gap * tol)
         ascent.try_certificate()
     assert asked == ([ascent] if tried else [])
-    assert ascent.put_off == pytest.approx(put_off * tol if tried else gap * tol)
+    assert ascent.postponed == pytest.approx(postponed * tol if tried else gap * tol)
 
 
 @both
@@ -229,7 +227,7 @@ def test_the_gap_closes_where_some_are_asked(some_are_asked, allow_empty, monkey
     results, asked = [], []
     ask = LeafSearch.gaps
     monkeypatch.setattr(LeafSearch, "gaps", lambda *given: asked.append(len(given[1])) or ask(*given))
-    monkeypatch.setattr(_multilabel, "_NEARER", 0.0)  # as with weights in rows
+    monkeypatch.setattr(label_sets, "_NEARER", 0.0)  # as with weights in rows
     for threads in (1, 2):
         problem, X, _ = make(DAG, allow_empty=allow_empty, n=100)
         results.append(Dual(tol=1e-2, n_threads=threads).solve(problem))
@@ -271,7 +269,7 @@ def test_leaves_that_rise_are_those_that_a_cell_gains_by(allow_empty):
 
 
 def test_errors_are_counted(monkeypatch):
-    monkeypatch.setattr(_leaf_search, "_COUNTED", 1)
+    monkeypatch.setattr(leaf_search, "_COUNTED", 1)
     problem, _, _ = make(DAG, C=1.0)
     samples = np.arange(problem.n_samples)
     with Team(2) as team:

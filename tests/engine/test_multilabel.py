@@ -9,9 +9,10 @@ from sklearn.svm import LinearSVC
 
 from engine.set_problems import DAG, FLAT, FOREST, TREE, make, objective
 from nhsvm.columns import make_columns
-from nhsvm.engine import Dual
-from nhsvm.engine import label_sets as _multilabel
+from nhsvm.engine import Dual, leaf_search
 from nhsvm.engine.dual.level_step import ALL, SETTLE, UNUSED, USED
+from nhsvm.engine.label_sets import DagAscent
+from nhsvm.engine.leaf_search import set_ascent
 from nhsvm.engine.set_certificate import LOOSE
 from nhsvm.errors import OptionError
 from nhsvm.objective import dual, penalty
@@ -112,7 +113,7 @@ def test_a_tree_as_a_dag_has_the_same_optimum(monkeypatch):
     """Levels need no tree: on one, they end where marginals do."""
     problem, _, _ = make(TREE)
     by_marginals = Dual(tol=1e-4, max_iter=3000).solve(problem)
-    monkeypatch.setattr(_multilabel, "_is_forest", lambda above: False)
+    monkeypatch.setattr(leaf_search, "is_forest", lambda above: False)
     by_levels = Dual(tol=1e-4, max_iter=3000).solve(problem)
     assert by_levels.converged
     assert type(by_levels.planes) is not type(by_marginals.planes)
@@ -189,10 +190,10 @@ def test_sets_that_are_worse_than_the_true_ones_do_not_make_the_gap_look_small()
     oracle = Worst(DAG.graph)
     problem, _, _ = make(DAG, quicker=(oracle,))
     with Team(1) as team:
-        ascent = _multilabel.SetAscent(Dual(), problem, None, team)
+        ascent = set_ascent(Dual(), problem, None, team)
         ascent.batch_pass()  # some weights
         samples = np.flatnonzero(problem.costs > 0)
-        ascent.thorough = True
+        ascent.exact_oracle = True
         found = ascent.propose(samples, 0.0)
     scores = np.empty((len(samples), problem.columns.n_columns))
     ascent.weights.scores(samples, scores)
@@ -223,7 +224,7 @@ def levels_of(state):
 def test_settling_raises_leaves_that_are_not_in_use_and_moves_no_other(seed):
     problem, _, _ = make(DAG, n=60, C=2.0, seed=seed)
     with Team(1) as team:
-        ascent = _multilabel.SetAscent(Dual(tol=1e-6), problem, None, team)
+        ascent = set_ascent(Dual(tol=1e-6), problem, None, team)
         for _ in range(2):
             ascent.batch_pass()
         before, masses = levels_of(ascent.state)
@@ -241,7 +242,7 @@ def test_settling_raises_leaves_that_are_not_in_use_and_moves_no_other(seed):
 def test_what_parts_of_a_visit_gain_is_what_the_dual_gains(part):
     problem, _, _ = make(DAG, n=60, C=2.0)
     with Team(1) as team:
-        ascent = _multilabel.SetAscent(Dual(tol=1e-6), problem, None, team)
+        ascent = set_ascent(Dual(tol=1e-6), problem, None, team)
         for _ in range(2):
             ascent.batch_pass()
         value = dual_of(ascent)
@@ -258,7 +259,7 @@ def test_what_parts_of_a_visit_gain_is_what_the_dual_gains(part):
 def test_levels_of_zero_stay_where_only_those_in_use_are_to_move():
     problem, _, _ = make(DAG, n=60, C=2.0)
     with Team(1) as team:
-        ascent = _multilabel.SetAscent(Dual(tol=1e-6), problem, None, team)
+        ascent = set_ascent(Dual(tol=1e-6), problem, None, team)
         ascent.batch_pass()
         samples = np.flatnonzero(problem.costs > 0)
         raised = []
@@ -282,7 +283,7 @@ def test_a_relaxation_has_nothing_to_settle(monkeypatch):
 
     problem, _, _ = make(DAG)
     relaxed = dataclasses.replace(problem, oracle=LinearProgram(DAG.graph), answers=problem.oracle)
-    monkeypatch.setattr(_multilabel.SetAscent, "settle_pass", never)
+    monkeypatch.setattr(DagAscent, "settle_pass", never)
     assert Dual(tol=1e-2, max_iter=500).solve(relaxed).converged
 
 
@@ -291,5 +292,5 @@ def test_samples_that_cost_nothing_hold_nothing():
     problem, _, _ = make(DAG)
     free = dataclasses.replace(problem, costs=np.zeros(problem.n_samples))
     with Team(1) as team:
-        held = _multilabel.SetAscent(Dual(), free, None, team).state.held()
+        held = set_ascent(Dual(), free, None, team).state.held()
     assert held.indptr.max() == 0

@@ -1,4 +1,4 @@
-"""Passes over the planes in use, for weights in rows of any length: against the same passes over a table."""
+"""Working-set passes, for weights in rows of any length: against the same passes over a table."""
 
 import numpy as np
 import pytest
@@ -12,11 +12,13 @@ from nhsvm.engine import single_label as _in_use
 from nhsvm.engine import single_label as dual
 from nhsvm.engine import storage as _memory
 from nhsvm.engine.ascent import Dual
+from nhsvm.engine.dual.block import Paths
+from nhsvm.engine.dual.planes import Batch, Pool
 from nhsvm.engine.samples import Updates
 from nhsvm.engine.single_label import PlanesAscent
 from nhsvm.engine.storage import addresses as _places
 from nhsvm.engine.storage import rows as _rows
-from nhsvm.engine.storage.addresses import find_places
+from nhsvm.engine.storage.addresses import find_addresses
 from nhsvm.engine.storage.rows import HybridWeights
 from nhsvm.engine.storage.table import SparseWeights
 from nhsvm.threads import Team
@@ -44,12 +46,14 @@ def ready(seed, dtype=np.float64, passes=2, **options):
     return case, planes, weights
 
 
-def one_pass(case, planes, weights, samples, tolerance=0.0, places=None):
+def one_pass(case, planes, weights, samples, tolerance=0.0, addresses=None):
     """The gain, the gaps met, and the dual variables afterwards."""
     p = case.problem
     met = np.empty(len(samples))
-    pool = tuple(part.copy() for part in planes.pool)
-    gain = weights.cached_pass(samples, p.leaves, p.costs, pool, p.columns, not case.normalized, tolerance, met, places)
+    pool = Pool._make(part.copy() for part in planes.pool)
+    batch = Batch(samples, p.leaves[samples], p.costs[samples], weights.squared_norms[samples])
+    paths = Paths.of(p.columns, unscaled=not case.normalized)
+    gain = weights.working_set_pass(batch, pool, paths, tolerance, met, addresses)
     return gain, met, pool
 
 
@@ -59,10 +63,10 @@ def test_a_pass_does_what_one_over_a_table_does(dtype, seed):
     case, planes, (rows, table) = ready(seed, dtype, n_nodes=40, d=12)
     samples = np.random.default_rng(seed).permutation(np.flatnonzero(planes.count > 0))
     with Team(2) as team:
-        for part, places in find_places(rows, samples, case.problem.leaves, planes, case.problem.columns, team):
+        for part, addresses in find_addresses(rows, samples, case.problem.leaves, planes, case.problem.columns, team):
             np.testing.assert_array_equal(part, samples)
             np.testing.assert_allclose(table_of(rows), table.values, **close(dtype))  # room was made, nothing changed
-            ours = one_pass(case, planes, rows, samples, 0.0, places)
+            ours = one_pass(case, planes, rows, samples, 0.0, addresses)
             theirs = one_pass(case, planes, table, samples)
             np.testing.assert_allclose(ours[0], theirs[0], rtol=1e-3 if dtype == np.float32 else 1e-9, atol=1e-6)
             np.testing.assert_allclose(ours[1], theirs[1], rtol=1e-2 if dtype == np.float32 else 1e-8, atol=1e-4)
@@ -82,7 +86,7 @@ def test_places_are_those_of_the_weights(seed):
     ptr, idx = p.columns.paths
     paths = [set(idx[ptr[leaf] : ptr[leaf + 1]].tolist()) for leaf in range(p.columns.n_leaves)]
     with Team(2) as team:
-        for _, found in find_places(rows, samples, p.leaves, planes, p.columns, team):
+        for _, found in find_addresses(rows, samples, p.leaves, planes, p.columns, team):
             for i in range(len(p.leaves)):
                 columns = found.column[found.first[i] : found.first[i + 1]]
                 part = slice(planes.start[i], planes.start[i] + planes.count[i])
@@ -109,8 +113,8 @@ def test_a_weight_that_is_not_stored_gets_a_place():
         for each in (rows, table):
             each.rebuild(empty, team)
         assert rows.rows.n_entries == rows.rows.n_full * rows.n_columns
-        ((_, places),) = find_places(rows, samples, case.problem.leaves, planes, case.problem.columns, team)
-    ours, theirs = (one_pass(case, planes, w, samples, 0.0, at) for w, at in ((rows, places), (table, None)))
+        ((_, addresses),) = find_addresses(rows, samples, case.problem.leaves, planes, case.problem.columns, team)
+    ours, theirs = (one_pass(case, planes, w, samples, 0.0, at) for w, at in ((rows, addresses), (table, None)))
     assert ours[0] == pytest.approx(theirs[0], rel=1e-9)
     assert np.abs(table.values).max() > 0
     np.testing.assert_allclose(table_of(rows), table.values, rtol=1e-8, atol=1e-10)
@@ -118,14 +122,14 @@ def test_a_weight_that_is_not_stored_gets_a_place():
 
 @given(seeds)
 def test_places_stay_while_rows_grow_and_become_full(seed):
-    """Other samples put weights into the same rows, after the places were found."""
+    """Other samples put weights into the same rows, after the addresses were found."""
     case, planes, (rows, table) = ready(seed, n_nodes=40, d=12)
     p = case.problem
     rng = np.random.default_rng(seed)
     samples = rng.permutation(np.flatnonzero(planes.count > 0))
     change = p.columns.n_columns, rng.random() * 0.3
     with Team(2) as team:
-        ((_, places),) = find_places(rows, samples, p.leaves, planes, p.columns, team)
+        ((_, addresses),) = find_addresses(rows, samples, p.leaves, planes, p.columns, team)
         was_full = rows.rows.size < 0
         rows.rows.least = int(rng.integers(1, 12))
         for _ in range(2):
@@ -134,25 +138,25 @@ def test_places_stay_while_rows_grow_and_become_full(seed):
             updates = Updates(made.indptr.astype(np.int64), made.indices.astype(np.int32), 0.1 * made.data)
             for weights in (rows, table):
                 weights.batch(who).apply(updates, team)
-    assert (was_full == ~places.short).all()
+    assert (was_full == ~addresses.short).all()
     event("some became full" if (rows.rows.size < 0).sum() > was_full.sum() else "none became full")
-    ours, theirs = (one_pass(case, planes, w, samples, 0.0, at) for w, at in ((rows, places), (table, None)))
+    ours, theirs = (one_pass(case, planes, w, samples, 0.0, at) for w, at in ((rows, addresses), (table, None)))
     np.testing.assert_allclose(ours[1], theirs[1], rtol=1e-7, atol=1e-9)
     np.testing.assert_allclose(table_of(rows), table.values, rtol=1e-7, atol=1e-9)
 
 
 def test_parts_of_the_samples(monkeypatch):
-    """With little room for places samples come in parts, each once."""
+    """With little room for addresses samples come in parts, each once."""
     monkeypatch.setattr(_rows, "_SHARE", 2.0)
     case, planes, (rows, _) = ready(1, n=300, n_nodes=60, d=40)
     samples = np.random.default_rng(0).permutation(np.flatnonzero(planes.count > 0))
-    monkeypatch.setattr(_places, "PLACES", 2_000)
+    monkeypatch.setattr(_places, "ADDRESS_BYTES", 2_000)
     with Team(2) as team:
-        parts = list(find_places(rows, samples, case.problem.leaves, planes, case.problem.columns, team))
-        assert not list(find_places(rows, samples[:0], case.problem.leaves, planes, case.problem.columns, team))
+        parts = list(find_addresses(rows, samples, case.problem.leaves, planes, case.problem.columns, team))
+        assert not list(find_addresses(rows, samples[:0], case.problem.leaves, planes, case.problem.columns, team))
     assert len(parts) > 3
     np.testing.assert_array_equal(np.concatenate([part for part, _ in parts]), samples)
-    most = max(places.offset.nbytes for _, places in parts)
+    most = max(addresses.offset.nbytes for _, addresses in parts)
     assert most < 4_000
 
 
@@ -161,7 +165,7 @@ def test_fits_by_such_passes(room, monkeypatch):
     """As good as with a table, with fewer looks at all labels; the same to the last bit for any number of threads."""
     case = make_case(1, n=300, n_nodes=60, d=40, C=5.0)
     table = case.solve(tol=1e-6)
-    monkeypatch.setattr(_places, "PLACES", room)
+    monkeypatch.setattr(_places, "ADDRESS_BYTES", room)
     monkeypatch.setattr(_memory, "TABLE", 0)
     monkeypatch.setattr(_rows, "_SHARE", 0.9)
     found = [case.with_(memory=ENOUGH).solve(tol=1e-6, n_threads=threads) for threads in (1, 3)]
@@ -170,7 +174,7 @@ def test_fits_by_such_passes(room, monkeypatch):
     assert found[0].certificate.primal == pytest.approx(table.certificate.primal, rel=2e-6)
     assert found[0].certificate == found[1].certificate
     np.testing.assert_array_equal(table_of(found[0].weights), table_of(found[1].weights))
-    monkeypatch.setattr(PlanesAscent, "placed_passes", lambda self: None)
+    monkeypatch.setattr(PlanesAscent, "passes_in_parts", lambda self: None)
     without = case.with_(memory=ENOUGH).solve(tol=1e-6)
     assert len(found[0].history) < len(without.history)
 
@@ -188,13 +192,13 @@ def opening(request, monkeypatch):
 @pytest.mark.parametrize("room", [500, 5_000, 2**28])
 def test_samples_whose_places_are_kept_and_the_others(opening, room, monkeypatch):
     """Each with planes is in one part, whatever there is room for."""
-    monkeypatch.setattr(_places, "PLACES", room)
+    monkeypatch.setattr(_places, "ADDRESS_BYTES", room)
     opening.weights.rows.least = 10**6  # no row becomes full
     opening.batch_pass()
     used = np.flatnonzero(opening.state.count > 0)
     held = [samples for samples, _ in opening.kept]
     assert len(held) == 4
-    assert all(places.offset.nbytes < room + 1_000 for _, places in opening.kept)
+    assert all(addresses.offset.nbytes < room + 1_000 for _, addresses in opening.kept)
     assert (sum(map(len, held)) < len(used)) == (room < 2**28)
     parts = []
     for part in opening.parts():
@@ -235,7 +239,7 @@ def test_what_the_first_pass_gains_on_the_way_is_counted(opening, monkeypatch):
 
 
 def test_the_first_pass_goes_back_to_what_it_has_met(monkeypatch):
-    """Passes over the planes in use while the first pass goes on leave a smaller gap than the same pass without."""
+    """Working-set passes while the first pass goes on leave a smaller gap than the same pass without."""
     monkeypatch.setattr(_memory, "TABLE", 0)
     cases = [make_case(seed, n=300, n_nodes=60, d=40, C=1.0).with_(memory=ENOUGH) for seed in range(8)]
     gaps = []
@@ -255,7 +259,7 @@ def test_only_the_first_pass_from_nothing_is_an_opening(opening):
 
 
 def test_one_pass_at_a_time(monkeypatch):
-    """A run that goes on from dual variables is no first pass: its passes over planes in use end no sooner."""
+    """A run that goes on from dual variables is no first pass: its passes over the working set end no sooner."""
     monkeypatch.setattr(_memory, "TABLE", 0)
     case = make_case(1, n=300, n_nodes=60, d=40, C=1.0).with_(memory=ENOUGH)
     one_after_another = None

@@ -8,7 +8,8 @@ import pytest
 from engine.set_problems import objective
 from engine.test_relaxed import exact_twin, make, overlapping
 from nhsvm.engine import Dual
-from nhsvm.engine import label_sets as _multilabel
+from nhsvm.engine.label_sets import DagAscent
+from nhsvm.engine.leaf_search import set_ascent
 from nhsvm.engine.set_certificate import Bounds, SetCertificate, Stage
 from nhsvm.objective import dual, penalty
 from nhsvm.oracles.brute_force import BruteForce
@@ -50,7 +51,7 @@ def exact_optimum():
 
 def run(problem, tol, threads=1, seed=0):
     with Team(threads) as team:
-        ascent = _multilabel.SetAscent(Dual(tol=tol, max_iter=400, seed=seed), problem, None, team)
+        ascent = set_ascent(Dual(tol=tol, max_iter=400, seed=seed), problem, None, team)
         ascent.run()
     return ascent
 
@@ -70,7 +71,7 @@ def test_weights_near_by_prove_a_smaller_gap(exact_optimum, sweeps_only):
     before, (after, _) = tried[-1]
     assert after.primal < before.primal
     assert after.dual == before.dual  # that of the exact problem, which the relaxation does not change
-    assert ascent.apart
+    assert ascent.detached
     found = ascent.certificate
     true = objective(problem, X, ascent.weights, BruteForce(h.graph))
     assert found.dual <= exact_optimum.primal * (1 + 1e-9)
@@ -82,14 +83,14 @@ def test_weights_near_by_prove_a_smaller_gap(exact_optimum, sweeps_only):
 def test_the_next_pass_goes_on_from_the_dual_variables(sweeps_only):
     problem, _, _ = loose_problem()
     with Team(1) as team:
-        ascent = _multilabel.SetAscent(Dual(tol=TOL, max_iter=400), problem, None, team)
+        ascent = set_ascent(Dual(tol=TOL, max_iter=400), problem, None, team)
         ascent.run()
-        assert ascent.apart
+        assert ascent.detached
         moved = ascent.weights.column_norms()
         ascent.options = Dual(tol=1e-9, max_iter=len(ascent.history) + 1)
         ascent.one_pass, seen = (lambda: seen.append(ascent.weights.column_norms()) or ascent.record(0.0)), []
         ascent.run()
-        assert not ascent.apart
+        assert not ascent.detached
         ascent.rebuild()
     np.testing.assert_allclose(seen[0], ascent.weights.column_norms(), rtol=1e-9)
     assert not np.allclose(seen[0], moved, rtol=1e-6)
@@ -97,16 +98,16 @@ def test_the_next_pass_goes_on_from_the_dual_variables(sweeps_only):
 
 def test_without_a_gain_all_stays_as_it_was(sweeps_only, monkeypatch):
     problem, _, _ = loose_problem()
-    original = _multilabel.SetAscent.relaxed_run
+    original = DagAscent.relaxed_run
 
     def far_away(self, relaxation):
         made = original(self, relaxation)
         made.state.rescale(np.full(problem.n_samples, 0.2))
         return made
 
-    monkeypatch.setattr(_multilabel.SetAscent, "relaxed_run", far_away)
+    monkeypatch.setattr(DagAscent, "relaxed_run", far_away)
     with Team(1) as team:
-        ascent = _multilabel.SetAscent(Dual(tol=TOL, max_iter=40), problem, None, team)
+        ascent = set_ascent(Dual(tol=TOL, max_iter=40), problem, None, team)
         ascent.run()
         assert not ascent.converged
         ascent.in_vain = np.inf  # as if it were the first try
@@ -114,7 +115,7 @@ def test_without_a_gain_all_stays_as_it_was(sweeps_only, monkeypatch):
         assert ascent.tried
         assert ascent.in_vain < TOL
         alpha = problem.columns.alpha
-        assert not ascent.apart
+        assert not ascent.detached
         exactly = dual(penalty(ascent.norms.exact, alpha), ascent.mass())
         assert exactly - 1e-12 <= ascent.certificate.dual <= exactly
         assert ascent.certificate == ascent.bounds.proved
@@ -122,7 +123,7 @@ def test_without_a_gain_all_stays_as_it_was(sweeps_only, monkeypatch):
 
 def test_threads_do_not_change_a_bit(sweeps_only):
     one, two = (run(loose_problem()[0], TOL, threads) for threads in (1, 2))
-    assert one.apart
+    assert one.detached
     assert one.certificate == two.certificate
     np.testing.assert_array_equal(one.weights.values, two.weights.values)
 
@@ -134,7 +135,7 @@ def test_the_last_oracle_is_asked_where_the_relaxation_does_not_do(sweeps_only, 
     ascent = run(loose_problem()[0], 0.01)
     assert ascent.converged
     assert ascent.tried
-    assert not ascent.apart
+    assert not ascent.detached
     np.testing.assert_array_equal(ascent.norms.stored, ascent.norms.exact)
 
 

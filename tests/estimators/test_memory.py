@@ -189,7 +189,7 @@ def test_estimate(monkeypatch):
     assert "rows; a table would take" in str(found)
     sets = estimate_memory(X, SETS, H, model=NHSVM(H, memory_limit=5_000))
     assert sets.weights == found.weights
-    assert sets.dual < found.dual <= sets.dual + solver_places.KEPT * solver_places.PLACES
+    assert sets.dual < found.dual <= sets.dual + solver_places.KEPT * solver_places.ADDRESS_BYTES
     assert "does not fit" in str(found)
     dense = estimate_memory(X.toarray(), SETS, H, model=FlatSVM(H))
     assert dense.weights == dense.table == 401 * 12 * 4

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nhsvm.engine import hinges, label_sets, single_label  # noqa: F401 - each says how its kind of problem is solved
+from nhsvm.engine import hinges, leaf_search, single_label  # noqa: F401 - each says how its kind of problem is solved
 from nhsvm.engine.alternating import Alternating
 from nhsvm.engine.ascent import Dual
 from nhsvm.engine.problem import HingeProblem, LabelSetProblem, Problem, SingleLabelProblem, Solution

@@ -20,7 +20,8 @@ from scipy.optimize import linprog
 from nhsvm.columns import Columns
 from nhsvm.engine.ascent import Ascent, Dual
 from nhsvm.engine.certificate import gamma, largest_penalty, least_dual
-from nhsvm.engine.label_sets import SetAscent
+from nhsvm.engine.label_sets import DagAscent, SetAscent, TreeAscent
+from nhsvm.engine.leaf_search import LeafAscent, kind_of
 from nhsvm.engine.problem import LabelSetProblem, Problem, Record, SingleLabelProblem
 from nhsvm.engine.single_label import PlanesAscent
 from nhsvm.errors import OptionError
@@ -70,7 +71,7 @@ class Joint(Ascent):
         self.asked_for = options.tol
         self.budget = Budget(problem.graph, problem.columns)
         self.first = problem.columns.alpha
-        self.shipped = self.first
+        self.learned_alpha = self.first
         self.best: FloatArray | None = None
         self.inner = self.certificate
         self.excess = np.inf
@@ -93,7 +94,7 @@ class Joint(Ascent):
 
     def one_pass(self) -> None:
         self.reweigh()
-        self.shipped = self.alpha  # until a certificate finds better ones for these U
+        self.learned_alpha = self.alpha  # until a certificate finds better ones for these U
         self.certificate = self.inner
         super().one_pass()  # type: ignore[safe-super]
         self.inner = self.certificate
@@ -150,7 +151,7 @@ class Joint(Ascent):
             self.options = replace(self.options, tol=_INNER * self.options.tol)  # type: ignore[type-var]
             self.ratio = min(self.ratio, _INNER)
 
-    def told(self) -> tuple[float, bool]:
+    def reported(self) -> tuple[float, bool]:
         return self.certificate.gap, False  # what is missing may be in α, and no fault of the precision
 
     def values(self) -> Record:
@@ -160,12 +161,13 @@ class Joint(Ascent):
         self.inner, wrong = super().measured()  # type: ignore[safe-super]
         stored, alpha, spread = self.norms.stored, self.alpha, self.budget.spread
         self.best = self.budget.best(stored)
-        shipped = (1.0 - _LEAST) * self.best + _LEAST * self.first
-        own, other = self.largest_penalty(stored), largest_penalty(stored, shipped, self.weights.n_features)
+        learned_alpha = (1.0 - _LEAST) * self.best + _LEAST * self.first
+        own, other = self.largest_penalty(stored), largest_penalty(stored, learned_alpha, self.weights.n_features)
         # weights that rounding has made too large by a factor are those without it, and a penalty larger by it
         rest = self.inner.primal * (1.0 + gamma(8.0)) - (2.0 * penalty(stored, alpha) - own)
-        uppers = [rest + self.budget.excess(weights) * value for weights, value in ((alpha, own), (shipped, other))]
-        self.shipped = shipped if uppers[1] <= uppers[0] else alpha
+        candidates = (alpha, own), (learned_alpha, other)
+        uppers = [rest + self.budget.excess(weights) * value for weights, value in candidates]
+        self.learned_alpha = learned_alpha if uppers[1] <= uppers[0] else alpha
         upper = min(uppers) * (1.0 + spread)
         values = self.norms.most / alpha**2 * (1.0 + spread)
         mass, beyond = self.least_mass(), self.state.excess(self.costs)
@@ -182,11 +184,30 @@ class _JointPlanes(Joint, PlanesAscent):
     """Single labels."""
 
 
-class _JointSets(Joint, SetAscent):
-    """Label sets."""
+class _JointTrees(Joint, TreeAscent):
+    """Label sets on a tree."""
 
 
-Alternating.kinds.update({SingleLabelProblem: _JointPlanes, LabelSetProblem: _JointSets})
+class _JointDags(Joint, DagAscent):
+    """Label sets on a DAG."""
+
+
+class _JointLeaves(Joint, LeafAscent):
+    """Label sets on a large DAG."""
+
+
+_JOINT: dict[type[SetAscent], Callable[..., Ascent]] = {
+    TreeAscent: _JointTrees,
+    DagAscent: _JointDags,
+    LeafAscent: _JointLeaves,
+}
+
+
+def _joint_sets(options: Any, problem: LabelSetProblem, state: Any, team: Team) -> Ascent:
+    return _JOINT[kind_of(problem)](options, problem, state, team)
+
+
+Alternating.kinds.update({SingleLabelProblem: _JointPlanes, LabelSetProblem: _joint_sets})
 
 
 class Budget:

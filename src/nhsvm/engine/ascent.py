@@ -8,12 +8,14 @@ violating labels, with the weights as they are; (2) the samples take their block
 seeing the exact effect of the others through the inner products of the batch; (3) the weights take the sum of all
 changes. Only the choice of labels is a batch old. (1) and (3) run on all threads.
 
-*Search pass, then cached passes*: the oracle adds violating labels for all samples, on all threads; then samples take
-block steps over the planes they have, one after the other, each reading and changing only the weights of its planes.
+*Search pass, then working-set passes*: the oracle adds violating labels for all samples, on all threads; then samples
+take block steps over the planes they have, their *working set*, one after the other, each reading and changing only the
+weights of its planes.
 
-Weights in rows of any length have no quick way to a single weight. There, cached passes follow a batch pass: the places
-of the weights that they need are found once, for as many samples as memory has room for. In the first pass, whose early
-steps are soon out of date, they also come in between, and labels are chosen by the weights that are quick to read.
+Weights in rows of any length have no quick way to a single weight. There, working-set passes follow a batch pass: the
+addresses of the weights that they need are found once, for as many samples as memory has room for. In the first pass,
+whose early steps are soon out of date, they also come in between, and labels are chosen by the weights that are quick
+to read.
 
 Results are the same, bit for bit, for any number of threads. The slacks that a pass meets estimate the gap (on large
 DAGs some samples do, after the pass); when it seems small enough, the weights are rebuilt from the dual variables in
@@ -40,8 +42,8 @@ from nhsvm.engine.certificate import (
     lengths,
 )
 from nhsvm.engine.problem import Callback, Problem, Record, Solution
+from nhsvm.engine.protocols import DualBlock, Weights
 from nhsvm.engine.samples import Updates
-from nhsvm.engine.storage import Weights
 from nhsvm.hierarchy.graph import FloatArray
 from nhsvm.objective import Certificate, penalty
 from nhsvm.threads import Team
@@ -99,9 +101,9 @@ class Ascent(ABC):
     ----------
     norms : Norms
         Of the last certificate.
-    shipped : array of n_columns, optional
+    learned_alpha : array of n_columns, optional
         Weights α, if they are learned.
-    apart : bool
+    detached : bool
         The weights are not those that the dual variables make.
     rounding : float
         Part of the last certificate's gap that only allows for rounding.
@@ -111,12 +113,13 @@ class Ascent(ABC):
     least_step = 1e-13  # of C_i: dual variables below that are rounded to 0 by steps
     most_ratio = 1.0
     norms: Norms
-    shipped: FloatArray | None = None
-    apart = False
+    learned_alpha: FloatArray | None = None
+    detached = False
     rounding = 0.0
     problem: Any
+    state: DualBlock
 
-    def __init__(self, options: Options, weights: Weights, state: Any, costs: FloatArray, team: Team) -> None:
+    def __init__(self, options: Options, weights: Weights, state: DualBlock, costs: FloatArray, team: Team) -> None:
         self.options, self.weights, self.state, self.costs, self.team = options, weights, state, costs, team
         self.began = perf_counter()
         self.rng = np.random.default_rng(options.seed)
@@ -164,7 +167,7 @@ class Ascent(ABC):
         """Block steps of a batch: the change of U and the gain of the dual."""
 
     @abstractmethod
-    def met(self, samples: np.ndarray, found: Any) -> tuple[float, float]:
+    def observed(self, samples: np.ndarray, found: Any) -> tuple[float, float]:
         """(Σ C_i ξ_i, errors) of a batch as they were before its steps; NaN for errors that were not counted."""
 
     @abstractmethod
@@ -192,7 +195,7 @@ class Ascent(ABC):
         exact, stored = self.weights.rebuild(coefficients, self.team)
         most = largest_norms(exact, coefficients, self.lengths, doubt, self.weights.n_features)
         self.norms = Norms(exact, stored, most)
-        self.apart = False
+        self.detached = False
 
     @property
     def lengths(self) -> FloatArray:
@@ -233,7 +236,7 @@ class Ascent(ABC):
             if not self.converged:
                 self.history.clear()
         while not self.converged and len(self.history) < self.options.max_iter:
-            if self.weights.grown or self.apart:  # not after the pass: a certificate makes them anew in any case
+            if self.weights.grown or self.detached:  # not after the pass: a certificate makes them anew in any case
                 self.rebuild()
             self.one_pass()
             self.history[-1]["seconds"] = self.seconds  # with passes that came after the estimate
@@ -264,12 +267,12 @@ class Ascent(ABC):
         size = self.batch_size()
         batches = [order[lo : lo + size] for lo in range(0, len(order), size)]
         for samples, found, gain in self.visits(batches, tolerance):
-            more, errors = self.met(samples, found)
+            more, errors = self.observed(samples, found)
             slack, wrong, dual_value = slack + more, wrong + errors, dual_value + gain
         self.estimate(dual_value, slack, wrong)
 
     def visited(self) -> tuple[np.ndarray, float]:
-        """The samples that a batch pass visits, and Σ C_i ξ_i of the others as they were last met."""
+        """The samples that a batch pass visits, and Σ C_i ξ_i of the others as they were last observed."""
         return np.flatnonzero(self.costs > 0), 0.0
 
     def visits(self, batches: list[np.ndarray], tolerance: float) -> Iterator[tuple[np.ndarray, Any, float]]:
@@ -291,7 +294,7 @@ class Ascent(ABC):
             self.rebuild()
 
     def estimate(self, dual_value: float, slack: float, wrong: float) -> None:
-        """Note what a pass has met."""
+        """Note what a pass has observed."""
         self.certificate = Certificate(max(self.mass() - dual_value + slack, dual_value), dual_value)
         self.certified = False
         self.record(wrong)
@@ -307,14 +310,14 @@ class Ascent(ABC):
         self.certify()
         if self.converged:
             return
-        gap, exact = self.told()
+        gap, exact = self.reported()
         self.ratio = float(np.clip(gap / max(estimate, 1e-300), 0.1, self.most_ratio))
         self.misses += exact and gap > 0.9 * self.missed  # one that falls is not held up by rounding
         self.missed = gap
         if self.misses == 3 and self.weights.dtype == np.float32:
             self.go_double()
 
-    def told(self) -> tuple[float, bool]:
+    def reported(self) -> tuple[float, bool]:
         """What the last certificate tells about the gap, and whether that is all there is to know."""
         return self.certificate.gap, True
 
@@ -417,8 +420,8 @@ class Dual:
                 ascent.certify()
         certificate = ascent.certificate if ascent.certified else Certificate(np.nan, np.nan)
         return Solution(
-            ascent.weights, certificate, ascent.history, ascent.converged, interrupted, ascent.state, ascent.shipped,
-            ascent.rounding if ascent.certified else 0.0,
+            ascent.weights, certificate, ascent.history, ascent.converged, interrupted, ascent.state,
+            ascent.learned_alpha, ascent.rounding if ascent.certified else 0.0,
         )  # fmt: skip
 
     def _ascent(self, problem: Problem, state: Any, team: Team) -> Ascent:

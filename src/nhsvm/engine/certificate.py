@@ -43,7 +43,7 @@ from nhsvm.threads import Team
 
 if TYPE_CHECKING:
     from nhsvm.engine.problem import SingleLabelProblem
-    from nhsvm.engine.storage import Weights
+    from nhsvm.engine.protocols import Weights
 
 UNIT = 2.0**-53  # u
 CANCELLED = 1e-14  # of the dual variables of a sample: a smaller β_in is what is left of numbers that cancel

@@ -84,7 +84,6 @@ class HingeAscent(Ascent):
         found = Found(Proposals.empty(n, width), Measured.empty(n))
         scorer = self.weights.scorer(samples)
         scores = np.empty((n, self.weights.n_columns), dtype=self.weights.dtype)
-        pool = state.start, state.count, state.leaf, state.weight, state.scale
         n_new = min(_NEW, n_leaves)
 
         def work(lo: int, hi: int) -> None:
@@ -93,8 +92,8 @@ class HingeAscent(Ascent):
             by_leaf = np.empty((hi - lo, n_leaves), dtype=scores.dtype)
             leaf_scores(problem.columns, scores[rows], by_leaf)
             problem.measure(samples[rows], by_leaf, found.hinges.part(rows))
-            leaves = found.leaves.part(rows)[:6]
-            candidates_kernel(by_leaf, samples[rows], *problem.truth, *pool, n_new, tolerance / self.share, *leaves)
+            leaves = found.leaves.part(rows)
+            candidates_kernel(by_leaf, samples[rows], problem.truth, state.pool, n_new, tolerance / self.share, leaves)
 
         self.team.split(n, work)
         return found
@@ -103,7 +102,7 @@ class HingeAscent(Ascent):
         norms = self.weights.squared_norms[samples]
         return self.state.step(samples, found.leaves, self.problem, norms, gram, tolerance / self.share)
 
-    def met(self, samples: np.ndarray, found: Found) -> tuple[float, float]:
+    def observed(self, samples: np.ndarray, found: Found) -> tuple[float, float]:
         slack, active, wrong = found.hinges
         self.active += int(active.sum())
         return float(self.costs[samples] @ slack), int(wrong.sum())

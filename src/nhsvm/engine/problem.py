@@ -12,8 +12,9 @@ import numpy.typing as npt
 
 from nhsvm.columns import Columns
 from nhsvm.engine.dual.boxes import hinges_kernel
+from nhsvm.engine.protocols import Weights
 from nhsvm.engine.samples import prepare
-from nhsvm.engine.storage import Weights, make_table, make_weights
+from nhsvm.engine.storage import make_table, make_weights
 from nhsvm.errors import OptionError
 from nhsvm.hierarchy.graph import BoolArray, FloatArray, Graph, IntArray, PtrArray, Ragged
 from nhsvm.losses._base import LossRows

@@ -16,6 +16,17 @@ _LONG = 0.08  # share of a batch's samples above which a feature goes into the d
 Scorer = Callable[[int, int, Any], None]
 
 
+class Samples(NamedTuple):
+    """Samples as kernels read them; dense ones have ``data`` of two dimensions and no lists of features.
+
+    Which of the two it is, is settled when a kernel is compiled.
+    """
+
+    indptr: PtrArray
+    indices: IntArray
+    data: npt.NDArray[Any]
+
+
 class Updates(NamedTuple):
     """Sample t adds ``values[k] · x_t`` to U of column ``columns[k]``, for ``indptr[t] <= k < indptr[t + 1]``."""
 

@@ -17,9 +17,7 @@ from nhsvm.objective import Certificate
 from nhsvm.threads import Team
 
 if TYPE_CHECKING:
-    from nhsvm.engine.dual.levels import Levels
-    from nhsvm.engine.dual.marginals import Marginals
-    from nhsvm.engine.label_sets import LeafSearch
+    pass
 
 AT_A_TIME = 16  # samples on a large graph that are asked about together, and of a batch of a relaxation
 _SCORES = 2**18  # scores (samples × nodes) in one chunk of a certificate
@@ -41,14 +39,12 @@ class SetCertificate(Ascent):
     Attributes
     ----------
     oracles : tuple of SetOracle
-        The quickest first; ``effort`` is the one in use.
-    search : LeafSearch, optional
-        Asks in their place on large graphs.
+        The quickest first; ``stage`` is the one in use.
     renewal : callable, optional
         An oracle that renews, by so many sweeps, what is remembered of samples.
     relaxation : SetOracle, optional
         Finds points of a relaxation whose bounds are those that sweeps can reach.
-    thorough : bool
+    exact_oracle : bool
         The oracle itself is asked, from now on.
     tried, in_vain : bool, float
         Whether the last certificate has made use of the relaxation; the gap that was left when that was in vain.
@@ -57,24 +53,32 @@ class SetCertificate(Ascent):
     """
 
     most_ratio = 10.0  # a search whose estimate is good enough takes no steps, so estimates must not stay too small
-    state: Marginals | Levels
     problem: LabelSetProblem
     oracles: tuple[Any, ...]
-    effort: int
-    thorough: bool
+    stage = 0
+    exact_oracle: bool
     bounds: Bounds
     tried, in_vain = False, np.inf
-    search: LeafSearch | None = None
     renewal: Callable[[int], SetOracle] | None
-    relaxation: SetOracle | None
+    relaxation: SetOracle | None = None
 
     @abstractmethod
     def remembered(self, samples: np.ndarray) -> dict[str, Any]:
         """What to tell the oracle beside the rewards of samples."""
 
-    @abstractmethod
     def relaxed_run(self, relaxation: SetOracle) -> SetCertificate:
         """A run of the relaxed problem from the marginals that the dual variables are, on the same weights."""
+        raise NotImplementedError  # of runs that have a relaxation
+
+    @property
+    def first_stage(self) -> int:
+        """The first oracle that a certificate asks."""
+        return self.stage
+
+    @property
+    def chunk(self) -> int:
+        """Samples that a certificate asks about at a time."""
+        return max(1, _SCORES // self.problem.n_nodes)
 
     def measured(self) -> tuple[Certificate, int]:
         self.rebuild()
@@ -84,30 +88,29 @@ class SetCertificate(Ascent):
         self.tried = self.relaxation is not None and self._is_loose()
         if self.relaxation is None or not self.tried:
             self.bounds.tighten(last)
-            return self.bounds.proved, self._errors(wrong)
+            return self.bounds.proved, self.errors(wrong)
         run = self.relaxed_run(self.relaxation)
         relaxed, other = self._relaxed(run, quick)
         if relaxed.gap > self.options.tol:  # see what can be proved of the weights as they were
             self.rebuild()
             self.bounds.tighten(last)
             if self.bounds.proved.gap <= relaxed.gap:
-                return self.bounds.proved, self._errors(wrong)
+                return self.bounds.proved, self.errors(wrong)
             run.rebuild()
-        self.apart, self.norms = True, of_dual._replace(stored=run.norms.stored)
-        return relaxed, self._errors(other)
+        self.detached, self.norms = True, of_dual._replace(stored=run.norms.stored)
+        return relaxed, self.errors(other)
 
     def _upper(self, squared_norms: FloatArray) -> float:
         """The penalty of weights, and what rounding may have taken from their slacks."""
         return self.largest_penalty(squared_norms) + self.slack_error(squared_norms)
 
-    def _errors(self, wrong: np.ndarray) -> int:
+    def errors(self, wrong: np.ndarray) -> int:
         """How many label sets are wrong; ``wrong`` says which, if each was looked at."""
-        errors = float(wrong.sum()) if self.search is None else self.search.errors(self.weights, self.team)
-        return round(errors)
+        return round(float(wrong.sum()))
 
     def _stages(self) -> tuple[list[Stage], list[Stage]]:
         """Whom a certificate asks, and whom in the end: sweeps bound nearly as well as all oracles but the last."""
-        first, *others = self.oracles[max(self.effort, self.search is not None) :]  # few leaves alone bound badly
+        first, *others = self.oracles[self.first_stage :]
         last = [Stage(oracle, doubted=True) for oracle in others[-1:]]
         if self.renewal is None:
             return [Stage(first, whole=True), *map(Stage, others[:-1])], last
@@ -116,26 +119,27 @@ class SetCertificate(Ascent):
 
     def _bounds(self, penalty_value: float, dual_value: float, stages: list[Stage]) -> tuple[Bounds, np.ndarray]:
         """Bounds of the slacks of the weights as they are, and which sets found without the loss are wrong ones."""
-        problem = self.problem
-        wrong = np.zeros(problem.n_samples, dtype=bool)
+        wrong = np.zeros(self.problem.n_samples, dtype=bool)
 
         def ask(rows: np.ndarray, oracle: Any) -> tuple[FloatArray, FloatArray]:
-            if self.search is not None:
-                return self.search.bounded(rows, self.oracles.index(oracle), self.weights)
-            scores = np.empty((len(rows), problem.columns.n_columns))
-            self.weights.scores(rows, scores)
-            rewards = problem.rewards(rows, scores)
-            true = problem.true_rewards(rows, rewards)
-            _, value, bound = problem.asked(oracle, rewards, **self.remembered(rows))
-            if oracle is stages[0].oracle:
-                answers = oracle if problem.answers is None else problem.answers
-                wrong[rows] = problem.differ(rows, problem.asked(answers, scores + problem.offsets)[0])
-            return value - true, bound - true
+            return self.ask(rows, oracle, wrong if oracle is stages[0].oracle else None)
 
-        chunk = AT_A_TIME if self.search is not None else max(1, _SCORES // problem.n_nodes)
-        bounds = Bounds(self.costs, penalty_value, dual_value, self.options.tol, ask, chunk, self.team)
+        bounds = Bounds(self.costs, penalty_value, dual_value, self.options.tol, ask, self.chunk, self.team)
         bounds.tighten(stages)
         return bounds, wrong
+
+    def ask(self, rows: np.ndarray, oracle: Any, wrong: np.ndarray | None) -> tuple[FloatArray, FloatArray]:
+        """What slacks are at least and at most; fills ``wrong``: whether sets found without the loss are wrong."""
+        problem = self.problem
+        scores = np.empty((len(rows), problem.columns.n_columns))
+        self.weights.scores(rows, scores)
+        rewards = problem.rewards(rows, scores)
+        true = problem.true_rewards(rows, rewards)
+        _, value, bound = problem.asked(oracle, rewards, **self.remembered(rows))
+        if wrong is not None:
+            answers = oracle if problem.answers is None else problem.answers
+            wrong[rows] = problem.differ(rows, problem.asked(answers, scores + problem.offsets)[0])
+        return value - true, bound - true
 
     def _is_loose(self) -> bool:
         """Whether bounds are what is left to do, and a relaxation may make them close: near by it was in vain."""
@@ -163,7 +167,7 @@ class SetCertificate(Ascent):
         self.in_vain = self.bounds.at_least.gap if bounds.proved.gap > self.options.tol else np.inf
         return bounds.proved, wrong
 
-    def told(self) -> tuple[float, bool]:
+    def reported(self) -> tuple[float, bool]:
         # bounds do not become better with the weights: the gap that is seen has to make up for what they are too large
         # by. If it cannot, it is to fall much at least, since nearly the same weights would be asked about again
         tol, seen, least, proved = self.options.tol, self.bounds.seen, self.bounds.at_least.gap, self.certificate.gap
@@ -174,13 +178,13 @@ class SetCertificate(Ascent):
         return gap, proved <= (1.0 + LOOSE) * least
 
     def try_certificate(self) -> None:
-        self.thorough = True
+        self.exact_oracle = True
         super().try_certificate()
         missed = self.bounds.at_least.gap - self.bounds.seen
-        if self.converged or self.effort == len(self.oracles) - 1:
+        if self.converged or self.stage == len(self.oracles) - 1:
             return
         if missed > self.bounds.seen or self.ratio == self.most_ratio:  # than there is left to learn from what it finds
-            self.effort += 1
+            self.stage += 1
             self.ratio = 1.0  # what was learned of it does not hold for the next
 
 

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -44,12 +44,14 @@ from nhsvm.engine.certificate import (
     slack_errors,
 )
 from nhsvm.engine.problem import Callback, Record, SingleLabelProblem, Solution
+from nhsvm.engine.samples import Samples
 from nhsvm.errors import OptionError
-from nhsvm.hierarchy.graph import FloatArray, PtrArray
+from nhsvm.hierarchy.graph import FloatArray, IntArray, PtrArray
 from nhsvm.objective import Certificate
 from nhsvm.threads import Team
 
 _LOSSES = 2**22  # losses (samples × leaves) that one call of the kernel may need rows for
+_NO_LISTS = np.zeros(0, np.int64), np.zeros(0, np.int32)  # dense samples need no lists of features
 _NO_BALL = 1e300  # a squared radius; compiled code may not be given an infinity
 _POWERS = {"pegasos": 1.0, "sqrt": 0.5, "constant": 0.0}
 _AVERAGES = (None, "all", "linear", "suffix")
@@ -222,23 +224,25 @@ class Sgd:
             state.since = float(state.numbers[T])
             state.sums[:] = 0
             state.numbers[[CREDIT, COUNT]] = 0
-        X, c = problem.X, problem.columns
-        sparse = (X.indptr, X.indices, X.data) if sp.issparse(X) else (np.zeros(0, np.int64), np.zeros(0, np.int32), X)
+        X, columns = problem.X, problem.columns
+        samples = Samples(X.indptr, X.indices, X.data) if sp.issparse(X) else Samples(*_NO_LISTS, X)
         shares = np.zeros(problem.n_samples) if shares is None else shares
         lam = 1 / max(state.total, 1e-300)
         mean = state.total / max(state.n_samples, 1)
         first = 1 / (lam * (1 + self.t0)) if self.step == "pegasos" else self.eta0 * mean
-        options = (
-            problem.oracle.normalized, lam, first, float(self.t0), _POWERS[self.step], self.average == "linear",
+        schedule = Schedule(
+            self.batch_size, lam, first, float(self.t0), _POWERS[self.step], self.average == "linear",
             state.at_zero if self.projection else _NO_BALL, float(np.finfo(state.values.dtype).eps),
         )  # fmt: skip
-        size = max(1, _LOSSES // (c.n_leaves * self.batch_size)) * self.batch_size
+        tree = Tree(columns.parent, columns.leaf_column, *columns.paths, columns.alpha)
+        size = max(1, _LOSSES // (columns.n_leaves * self.batch_size)) * self.batch_size
         for lo in range(0, len(order), size):  # Ctrl-C is heard between two calls
             part = order[lo : lo + size]
             leaves = problem.leaves[part]
+            losses = Losses(*problem.oracle.loss_rows(leaves), problem.oracle.normalized)
             steps_kernel(
-                part, self.batch_size, leaves, *sparse, float(problem.bias), state.values, state.sums, c.parent,
-                c.leaf_column, *c.paths, c.alpha, *problem.oracle.loss_rows(leaves), *options, shares, state.numbers,
+                part, leaves, samples, float(problem.bias), state.values, state.sums, tree, losses, schedule, shares,
+                state.numbers,
             )  # fmt: skip
 
 
@@ -278,6 +282,37 @@ def _dual_bound(problem: SingleLabelProblem, state: SgdState, shares: FloatArray
     if squared > 0 and np.isfinite(beyond):
         beyond = max(beyond, squared / mass - 1.0 if mass > 0 else np.inf)
     return least_dual(0.5 * squared, float(mass), beyond)
+
+
+class Schedule(NamedTuple):
+    """How long the steps are, and what becomes of U."""
+
+    batch: int  # samples in a step
+    lam: float
+    first: float  # η_1
+    t0: float
+    power: float  # of the fall of η
+    linear: bool  # weights of the average grow with t
+    radius: float  # squared, of the ball
+    eps: float  # of the weights
+
+
+class Tree(NamedTuple):
+    """Columns: the parent of each on a tree, the column of every leaf there, paths and weights."""
+
+    parent: IntArray
+    leaf_column: IntArray
+    ptr: PtrArray
+    idx: IntArray
+    alpha: FloatArray
+
+
+class Losses(NamedTuple):
+    """Δ of all leaves: ``rows[which[t]]`` for the t-th sample."""
+
+    rows: FloatArray
+    which: IntArray
+    normalized: bool
 
 
 @inlined
@@ -415,11 +450,12 @@ def _multiply_out(scale, credit, values, sums, shares):
 
 
 @kernel
-def steps_kernel(
-    order, batch, leaves, indptr, indices, data, bias, values, sums, parent, leaf_column, ptr, idx, alpha, loss, which,
-    normalized, lam, first, t0, power, linear, radius, eps, shares, numbers,
-):  # fmt: skip
-    """One step for every ``batch`` samples of ``order``."""
+def steps_kernel(order, leaves, samples, bias, values, sums, tree, losses, schedule, shares, numbers):
+    """One step for every ``schedule.batch`` samples of ``order``."""
+    indptr, indices, data = samples.indptr, samples.indices, samples.data
+    parent, leaf_column, ptr, idx, alpha = tree
+    loss, which, normalized = losses
+    batch, lam, first, t0, power, linear, radius, eps = schedule
     t, scale, credit, count, norm, mass, error = (
         numbers[0], numbers[1], numbers[2], numbers[3], numbers[4], numbers[5], numbers[6],
     )  # fmt: skip

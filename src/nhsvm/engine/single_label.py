@@ -10,6 +10,7 @@ import numpy as np
 
 from nhsvm.engine.ascent import SWEEPS, Ascent, Dual
 from nhsvm.engine.certificate import largest_primal, measure, slack_errors
+from nhsvm.engine.dual.block import Paths
 from nhsvm.engine.dual.planes import Batch, Planes
 from nhsvm.engine.problem import SingleLabelProblem
 from nhsvm.engine.samples import Updates
@@ -20,18 +21,18 @@ from nhsvm.oracles._proposals import Proposals
 from nhsvm.threads import Team
 
 _FOCUS = 3  # passes over the samples with most of the gap, between two over all
-_CACHED = 200  # passes over the planes in use between two full passes, at most
-_PLACED = 3  # the same where places had to be found for it; one after the first pass, whose planes are soon not all
-_SETTLED = 0.08  # of the costs: a gap over planes in use that the first pass leaves, since others are yet to be found
+_MOST = 200  # working-set passes between two full passes, at most
+_IN_PARTS = 3  # the same where addresses have to be found; one after the first pass, whose planes are soon not all
+_SETTLED = 0.08  # of the costs: a gap over the working set that the first pass leaves, since others are yet to be found
 _LEFT = 0.2  # of the gap that the first of these met: enough
 _NEW = 32  # labels a visit may add to those of a sample
-_FEW = 8  # the same in a pass that is followed by many passes over the planes in use
-_TURNS = KEPT  # parts of the first pass; after each of them a pass over the planes in use so far
+_FEW = 8  # the same in a pass that is followed by many working-set passes
+_TURNS = KEPT  # parts of the first pass; after each of them a working-set pass so far
 _SCORES = 2**18  # scores (samples × columns) in one chunk of a search pass
-Part = tuple[np.ndarray, Any]  # samples, and their places if they need any
+Part = tuple[np.ndarray, Any]  # samples, and their addresses if they need any
 
 
-class InUse(Ascent):
+class WorkingSetAscent(Ascent):
     """An ascent whose dual variables are planes.
 
     Attributes
@@ -39,7 +40,7 @@ class InUse(Ascent):
     fresh : bool
         The run began from nothing, not from the dual variables of another.
     kept : list of parts
-        Samples whose places have been found in the first pass; valid until rows are made anew.
+        Samples whose addresses have been found in the first pass; valid until rows are made anew.
     settled : bool
         The last look at these, in the first pass, has met little.
     """
@@ -50,12 +51,22 @@ class InUse(Ascent):
     kept: list[Part]
     settled = False
 
+    @property
+    def paths(self) -> Paths:
+        """Of the columns as they are now; weights α may be learned on the way."""
+        return Paths.of(self.problem.columns, unscaled=not self.problem.oracle.normalized)
+
+    def batch_of(self, samples: np.ndarray) -> Batch:
+        """What steps need to know of some samples."""
+        problem = self.problem
+        return Batch(samples, problem.leaves[samples], problem.costs[samples], self.weights.squared_norms[samples])
+
     def keep(self, samples: np.ndarray) -> None:
-        """Find the places of samples and keep them: of as many as have room at a time."""
-        self.kept += islice(self.places(samples), 1)
+        """Find the addresses of samples and keep them: of as many as have room at a time."""
+        self.kept += islice(self.addresses(samples), 1)
 
     def revisit(self) -> float:
-        """A pass over the samples whose places are kept, if it seems worth it; returns the gain of the dual."""
+        """A pass over the samples whose addresses are kept, if it seems worth it; returns the gain of the dual."""
         if self.settled:
             return 0.0
         gaps, gain = self.over(self.used(self.kept), self.tolerance(*self.certificate))
@@ -66,25 +77,25 @@ class InUse(Ascent):
         """Σ C_i of some samples, which is about the largest gap that they could have."""
         return sum(float(self.costs[samples].sum()) for samples, _ in parts)
 
-    def cached_passes(self) -> None:
-        """Passes over the planes in use, until these are near their best."""
+    def working_set_passes(self) -> None:
+        """Working-set passes, until these are near their best."""
         primal_value, dual_value = self.certificate
         gap = primal_value - dual_value
         tolerance = 0.1 * max(self.options.tol * primal_value, 0.3 * gap) / float(self.costs.sum())
         enough = max(0.8 * self.options.tol * primal_value, 0.25 * gap)
-        gain = self.rounds([(np.arange(len(self.costs)), None)], tolerance, enough, 0.0, _CACHED)
+        gain = self.rounds([(np.arange(len(self.costs)), None)], tolerance, enough, 0.0, _MOST)
         self.certificate = Certificate(primal_value, dual_value + gain)
 
-    def placed_passes(self) -> None:
+    def passes_in_parts(self) -> None:
         """The same for weights in rows, some samples at a time."""
         primal_value, dual_value = self.certificate
-        aim, most = 0.8 * self.options.tol * primal_value / float(self.costs.sum()), _PLACED
+        aim, most = 0.8 * self.options.tol * primal_value / float(self.costs.sum()), _IN_PARTS
         if self.fresh and len(self.history) == 1:
             aim, most = max(aim, _SETTLED), 1
         for parts in self.parts():
             tolerance = self.tolerance(primal_value, dual_value)
             dual_value += self.rounds(parts, tolerance, aim * self.cost(parts), _LEFT, most)
-            parts.clear()  # room for the places of the next
+            parts.clear()  # room for the addresses of the next
         self.certificate = Certificate(max(primal_value, dual_value), dual_value)
 
     def tolerance(self, primal_value: float, dual_value: float) -> float:
@@ -93,27 +104,27 @@ class InUse(Ascent):
         return 0.1 * aim / float(self.costs.sum())
 
     def parts(self) -> Iterator[list[Part]]:
-        """All samples with planes: those with places that were kept, and then the others, some at a time.
+        """All samples with planes: those with addresses that were kept, and then the others, some at a time.
 
-        Nothing here holds on to places: whoever clears a list frees them.
+        Nothing here holds on to addresses: whoever clears a list frees them.
         """
         others = self.state.count > 0
         for k in range(len(self.kept)):
             others[self.kept[k][0]] = False
         if self.kept:
             yield self.kept
-        yield from map(_by_itself, self.places(self.rng.permutation(np.flatnonzero(others))))
+        yield from map(_by_itself, self.addresses(self.rng.permutation(np.flatnonzero(others))))
 
-    def places(self, samples: np.ndarray) -> Iterator[Part]:
+    def addresses(self, samples: np.ndarray) -> Iterator[Part]:
         """Those of the samples that have planes, some at a time, and where they find their weights."""
         some = samples[self.state.count[samples] > 0]
-        found: Iterator[Part] = self.weights.places(
+        found: Iterator[Part] = self.weights.addresses(
             some, self.problem.leaves, self.state, self.problem.columns, self.team
         )
         return found
 
     def rounds(self, parts: list[Part], tolerance: float, enough: float, share: float, most: int) -> float:
-        """Passes over the planes in use, ``most`` of them over all samples and some over those with most of the gap.
+        """Working-set passes, ``most`` of them over all samples and some over those with most of the gap.
 
         They end when the gap that is met is ``enough``, or this share of what was met at first. Returns the gain.
         """
@@ -127,7 +138,7 @@ class InUse(Ascent):
             if left <= enough:
                 break
             bar = 0.5 * left / sum(map(len, gaps))  # most of the gap is in few samples
-            some = [(samples[met > bar], places) for (samples, places), met in zip(parts, gaps, strict=True)]
+            some = [(samples[met > bar], addresses) for (samples, addresses), met in zip(parts, gaps, strict=True)]
             for _ in range(_FOCUS):
                 gaps, gain = self.over(some, tolerance)
                 total += gain
@@ -137,27 +148,23 @@ class InUse(Ascent):
 
     def used(self, parts: list[Part]) -> list[Part]:
         """The samples of these that have planes."""
-        return [(samples[self.state.count[samples] > 0], places) for samples, places in parts]
+        return [(samples[self.state.count[samples] > 0], addresses) for samples, addresses in parts]
 
     def over(self, parts: list[Part], tolerance: float) -> tuple[list[FloatArray], float]:
-        """Block steps over the planes in use, part by part in random order; gaps as met, and the gain of the dual."""
+        """Block steps over the working set, part by part in random order; gaps as met, and the gain of the dual."""
         gaps, total = [np.empty(0)] * len(parts), 0.0
         for k in self.rng.permutation(len(parts)):
-            samples, places = parts[k]
-            gaps[k], gain = self.cached_pass(samples, places, tolerance)
+            samples, addresses = parts[k]
+            gaps[k], gain = self.working_set_pass(samples, addresses, tolerance)
             total += gain
         return gaps, total
 
-    def cached_pass(self, samples: np.ndarray, places: Any, tolerance: float) -> tuple[FloatArray, float]:
-        """Block steps over the planes in use of some samples; their gaps as met, and the gain of the dual."""
-        problem, planes = self.problem, self.state
+    def working_set_pass(self, samples: np.ndarray, addresses: Any, tolerance: float) -> tuple[FloatArray, float]:
+        """Block steps over the working set of some samples; their gaps as met, and the gain of the dual."""
         order = self.rng.permutation(len(samples))
         met = np.empty(len(samples))
-        unscaled = not problem.oracle.normalized
-        gain = self.weights.cached_pass(
-            samples[order], problem.leaves, problem.costs, planes.pool, problem.columns, unscaled, tolerance, met,
-            places,
-        )  # fmt: skip
+        batch = self.batch_of(samples[order])
+        gain = self.weights.working_set_pass(batch, self.state.pool, self.paths, tolerance, met, addresses)
         gaps = np.empty(len(samples))
         gaps[order] = met
         return gaps, gain
@@ -171,8 +178,8 @@ def _total(gaps: list[FloatArray]) -> float:
     return sum(float(met.sum()) for met in gaps)
 
 
-class PlanesAscent(InUse):
-    """Single labels: the dual variables are planes, and passes over those in use may be cheaper than over all."""
+class PlanesAscent(WorkingSetAscent):
+    """Single labels: the dual variables are planes, and passes over their working set may be cheaper than over all."""
 
     first_batch, largest_batch = 64, 320
 
@@ -190,20 +197,20 @@ class PlanesAscent(InUse):
     @property
     def opening(self) -> bool:
         """Whether this is the first pass of all, with weights in rows: what is found is soon out of date."""
-        return bool(self.weights.placed) and self.fresh and not self.history
+        return bool(self.weights.needs_addresses) and self.fresh and not self.history
 
     def one_pass(self) -> None:
-        if self.weights.cheap(self.state, self.problem.columns):
+        if self.weights.working_set_is_cheap(self.state, self.problem.columns):
             self.search_pass()
             if self.certificate.gap > self.options.tol:
-                self.cached_passes()
+                self.working_set_passes()
         else:
             self.batch_pass()
-            if self.weights.placed and self.certificate.gap > self.options.tol:
-                self.placed_passes()
+            if self.weights.needs_addresses and self.certificate.gap > self.options.tol:
+                self.passes_in_parts()
 
     def visits(self, batches: list[np.ndarray], tolerance: float) -> Iterator[tuple[np.ndarray, Any, float]]:
-        """In the first pass, where places have to be found, also passes over the planes in use so far."""
+        """In the first pass, where addresses have to be found, also working-set passes so far."""
         since = 0
         for k, (samples, found, gain) in enumerate(super().visits(batches, tolerance), 1):
             if self.opening and _TURNS * k // len(batches) > _TURNS * (k - 1) // len(batches):
@@ -224,7 +231,7 @@ class PlanesAscent(InUse):
         for lo in range(0, len(order), size):
             samples = order[lo : lo + size]
             found = self.propose(samples, tolerance, _FEW)
-            more, errors = self.met(samples, found)
+            more, errors = self.observed(samples, found)
             slack, wrong = slack + more, wrong + errors
             self.state.add(samples, found)
         self.estimate(dual_value, slack, wrong)
@@ -236,7 +243,7 @@ class PlanesAscent(InUse):
             n_new = _FEW if self.opening else _NEW
         head = problem.columns.head if self.opening else 0  # labels may be chosen by less than all weights
         leaves, costs = problem.leaves[samples], problem.costs[samples]
-        weights: Any = self.weights
+        weights = self.weights
         scorer = weights.scorer(samples)
         start, count, leaf, weight = self.state.of(samples)
         found = Proposals.empty(len(samples), int(count.max()) + n_new)
@@ -259,12 +266,9 @@ class PlanesAscent(InUse):
         return found
 
     def improve(self, samples: np.ndarray, found: Proposals, gram: Any, tolerance: float) -> tuple[Updates, float]:
-        problem = self.problem
-        leaves, costs, norms = problem.leaves[samples], problem.costs[samples], self.weights.squared_norms[samples]
-        batch = Batch(samples, leaves, costs, norms, not problem.oracle.normalized)
-        return self.state.improve(batch, found, gram, problem.columns, tolerance, SWEEPS)
+        return self.state.improve(self.batch_of(samples), found, gram, self.paths, tolerance, SWEEPS)
 
-    def met(self, samples: np.ndarray, found: Proposals) -> tuple[float, float]:
+    def observed(self, samples: np.ndarray, found: Proposals) -> tuple[float, float]:
         return float(self.costs[samples] @ found.slack), int((found.best != self.problem.leaves[samples]).sum())
 
     def mass(self) -> float:
@@ -281,7 +285,7 @@ class PlanesAscent(InUse):
         return self.state.coefficients(leaves, columns), self.state.doubt(leaves, self.lengths, columns)
 
     def rebuild(self) -> None:
-        self.kept.clear()  # places in rows that are made anew
+        self.kept.clear()  # addresses in rows that are made anew
         super().rebuild()
 
     def measured(self) -> tuple[Certificate, int]:

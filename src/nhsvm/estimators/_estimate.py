@@ -123,7 +123,7 @@ def estimate_memory(X: Any, y: Any, hierarchy: Hierarchy | None = None, *, model
 def estimate_of(problem: LearningProblem, model: Any) -> MemoryEstimate:
     """About how much memory it takes an estimator to learn from what it has made of X and y."""
     from nhsvm.engine.storage import in_rows, table_bytes
-    from nhsvm.engine.storage.addresses import KEPT, PLACES
+    from nhsvm.engine.storage.addresses import ADDRESS_BYTES, KEPT
 
     solved, by_parts = problem.solved, streams(model)
     X, columns, dtype, limit = solved.X, solved.columns, np.dtype(solved.dtype), solved.memory
@@ -133,7 +133,7 @@ def estimate_of(problem: LearningProblem, model: Any) -> MemoryEstimate:
     if not only_table and in_rows(X, columns.n_columns, dtype, limit):
         weights = _rows_bytes(X, columns, dtype)
         if not problem.has_sets:
-            dual += min(KEPT * PLACES, int(X.nnz * _touched(columns)) * _index_bytes(columns))
+            dual += min(KEPT * ADDRESS_BYTES, int(X.nnz * _touched(columns)) * _index_bytes(columns))
     samples = sum(part.nbytes for part in (X.data, X.indices, X.indptr)) if sp.issparse(X) else X.nbytes
     return MemoryEstimate(int(samples), table, weights, dual, limit, only_table)
 

@@ -3,17 +3,40 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from nhsvm._jit import kernel
+from nhsvm.columns import Columns
 from nhsvm.engine.samples import Updates
 from nhsvm.hierarchy.graph import FloatArray, IntArray, PtrArray, Ragged
 from nhsvm.threads import Team
 
 _BOUND = 0.99  # of C_i: a sample that uses so much of it would use more
+
+
+class Paths(NamedTuple):
+    """The columns of every leaf, and their weights α, as kernels read them.
+
+    The path of leaf l is ``idx[ptr[l] : ptr[l + 1]]``, itself last.
+    """
+
+    ptr: PtrArray
+    idx: IntArray
+    alpha: FloatArray
+    nests: bool  # block steps over paths can be solved exactly, by elimination along a tree
+
+    @property
+    def longest(self) -> int:
+        """Columns on the longest path."""
+        return int(np.diff(self.ptr).max(initial=0))
+
+    @classmethod
+    def of(cls, columns: Columns, *, unscaled: bool = True) -> Paths:
+        """Those of some columns; ``unscaled`` says that planes are not divided by their norms: κ = 1."""
+        return cls(*columns.paths, columns.alpha, bool(columns.nests and unscaled))
 
 
 class Layout(Protocol):
@@ -31,7 +54,7 @@ class Layout(Protocol):
     def held(self) -> FloatArray: ...  # z, which steps change
 
 
-def carried(used: FloatArray, before: FloatArray, now: FloatArray) -> FloatArray:
+def warm_start_factors(used: FloatArray, before: FloatArray, now: FloatArray) -> FloatArray:
     """Factors that make the dual variables of every sample fit for other costs.
 
     A sample that uses all of its C_i is on the wrong side of its margin. With a larger C_i it will use more, but not
@@ -93,7 +116,7 @@ class Steps(ABC):
 
     def score(self, which: PtrArray, samples: PtrArray, base: FloatArray, weights: Any, team: Team) -> None:
         """The gradients of some samples with the weights as they are; ``base`` is what is added to the scores."""
-        parts = which, samples, self.local_ptr, self.layout.column, base
+        parts = which, samples, Ragged(self.local_ptr, self.layout.column), base
         tail = *weights.entries(), weights.bias, weights.values, self.layout.gradient
         team.split(len(which), lambda lo, hi: _local_scores_kernel(lo, hi, *parts, *tail))
 
@@ -117,14 +140,13 @@ def pointers(sizes: npt.NDArray[Any]) -> PtrArray:
 
 
 @kernel
-def _local_scores_kernel(
-    first, last, which, samples, local_ptr, column, base, indptr, indices, data, bias, values, out
-):
+def _local_scores_kernel(first, last, which, samples, local, base, indptr, indices, data, bias, values, out):
     """``base`` plus the scores of the local nodes of ``which[first:last]``, into ``out``.
 
     Dense samples have ``data`` of two dimensions and one row of weights a column; sparse ones have one row a feature.
     The choice is made when the kernel is compiled.
     """
+    local_ptr, column = local
     x = np.empty(0 if data.ndim == 1 else data.shape[data.ndim - 1], values.dtype)
     for b in range(first, last):
         i = samples[which[b]]

@@ -20,8 +20,8 @@ import numpy.typing as npt
 from nhsvm._jit import inlined, kernel
 from nhsvm.columns import Columns
 from nhsvm.engine.certificate import CANCELLED, excess
-from nhsvm.engine.dual.block import carried
-from nhsvm.engine.dual.planes import Planes
+from nhsvm.engine.dual.block import Paths, warm_start_factors
+from nhsvm.engine.dual.planes import Batch, Planes
 from nhsvm.engine.samples import Updates
 from nhsvm.hierarchy.graph import FloatArray, PtrArray
 from nhsvm.oracles._proposals import Proposals
@@ -34,6 +34,8 @@ _SLOW = 0.02  # of what the sweeps over a batch have gained: one that gains less
 _ROUNDS = 100  # over the leaves of one sample
 _FINER = 0.1  # of the tolerance: how exact a block is made that is worth a visit
 _SPREAD = 7919  # where the search for new leaves begins, times the sample's number; any prime
+
+_NO_LEAVES = np.empty(0, np.int32)  # no label is the true one alone
 
 
 class Boxes(Planes):
@@ -48,10 +50,10 @@ class Boxes(Planes):
         room = min(columns.n_columns, int(size.sum(dtype=np.int64)) * columns.longest)
         corrections = np.empty((room, len(samples)), dtype=gram.dtype)
         before = found.weight.copy()
+        batch = Batch(samples, _NO_LEAVES, problem.costs[samples], norms)
         gain = box_batch_kernel(
-            problem.costs[samples], norms, found.leaf, found.weight, found.value, found.scale, size, before, gram,
-            corrections, *columns.paths, columns.alpha, problem.path_sums, tolerance, sweeps, slow,
-        )  # fmt: skip
+            batch, found, before, gram, corrections, Paths.of(columns), problem.path_sums, tolerance, sweeps, slow
+        )
         moved = (np.arange(before.shape[1]) < size[:, None]) & (found.weight != before)
         change = (found.weight[moved] - before[moved]) * found.scale[moved]
         updates = spread(moved.sum(axis=1), found.leaf[moved], change, columns)
@@ -70,11 +72,11 @@ class Boxes(Planes):
         np.maximum.at(largest, np.repeat(np.arange(len(self.count)), self.count), self.weight[self.flat()[1]])
         return excess(largest, costs, 1.0)
 
-    def carry(self, before: FloatArray, now: FloatArray) -> None:
+    def warm_start(self, before: FloatArray, now: FloatArray) -> None:
         """Make these variables of one path of C fit for the next costs, each by itself."""
         at = self.flat()[1]
         owner = np.repeat(np.arange(len(self.count)), self.count)
-        factors = carried(self.weight[at], before[owner], now[owner])
+        factors = warm_start_factors(self.weight[at], before[owner], now[owner])
         self.weight[at] = np.minimum(self.weight[at] * factors, now[owner])  # not beyond it by rounding either
 
 
@@ -122,16 +124,16 @@ def hinges_kernel(scores, samples, truth_ptr, truth, single, allow_empty, slack,
 
 
 @kernel
-def candidates_kernel(
-    scores, samples, truth_ptr, truth, start, count, pool_leaf, pool_weight, pool_scale, n_new, tolerance,
-    leaf, weight, value, loss, scale, size,
-):  # fmt: skip
-    """The leaves in use of each sample, its true leaves, and up to ``n_new`` others that violate their margin most.
+def candidates_kernel(scores, samples, labels, pool, n_new, tolerance, found):
+    """The working set of each sample, its true leaves, and up to ``n_new`` others that violate their margin most.
 
     Leaves whose gradient is at most the tolerance are no news. ``scores`` are those of leaves, and are overwritten by
     gradients. Among equals those come first that the search meets first, and it begins elsewhere for every sample: at
     U = 0, where all are equal, the samples of a batch together take up all leaves.
     """
+    truth_ptr, truth = labels
+    start, count, pool_leaf, pool_weight, _, pool_scale = pool
+    leaf, weight, value, loss, scale, size = found.leaf, found.weight, found.value, found.loss, found.scale, found.size
     n_leaves = scores.shape[1]
     for t in range(scores.shape[0]):
         i = samples[t]
@@ -183,12 +185,13 @@ def _violation(g, b, cost):
 
 
 @inlined
-def _box_visit(h, m, cost, q, leaf, weight, scale, ptr, idx, alpha, sums, tolerance, work):
+def _box_visit(h, m, cost, q, leaf, weight, scale, paths, sums, tolerance, work):
     """The block step of one sample with gradients ``h[:m]``; ``weight[:m]`` is updated.
 
     Returns (gain of the dual, number of columns that change); these columns are in ``work``, as are the changes δ.
     ``seen`` is false and ``delta`` zero before, and must be made so after.
     """
+    ptr, idx, alpha, _ = paths
     columns, delta, seen = work
     worst = 0.0
     for k in range(m):
@@ -241,10 +244,7 @@ def _keep_used(leaf, weight, value, scale, before, m):
 
 
 @kernel
-def box_batch_kernel(
-    costs, norms, leaf, weight, value, scale, size, before, gram, corrections, ptr, idx, alpha, sums, tolerance, sweeps,
-    slow,
-):  # fmt: skip
+def box_batch_kernel(batch, found, before, gram, corrections, paths, sums, tolerance, sweeps, slow):
     """Block steps for the samples of a batch, in order, up to ``sweeps`` times; returns the gain of the dual.
 
     The last sweep is one that gains no more than the share ``slow`` of what all have gained.
@@ -252,6 +252,9 @@ def box_batch_kernel(
     ``value`` holds the gradients from before the batch. ``corrections[place[n], t]`` is what the steps taken since have
     added to the score of column n for sample t: they are known from the inner products ``gram`` of the samples.
     """
+    costs, norms = batch.costs, batch.squared_norms
+    leaf, weight, value, scale, size = found.leaf, found.weight, found.value, found.scale, found.size
+    ptr, idx, alpha, _ = paths
     n_batch, width = leaf.shape
     n_columns = alpha.shape[0]
     place = np.full(n_columns, -1, np.int32)
@@ -270,9 +273,8 @@ def box_batch_kernel(
                         x += corrections[place[idx[e]], t]
                 h[k] = value[t, k] - scale[t, k] * x
             gain, n = _box_visit(
-                h, m, costs[t], norms[t], leaf[t], weight[t], scale[t], ptr, idx, alpha, sums, tolerance,
-                (columns, delta, seen),
-            )  # fmt: skip
+                h, m, costs[t], norms[t], leaf[t], weight[t], scale[t], paths, sums, tolerance, (columns, delta, seen)
+            )
             gained += gain
             for k in range(n):
                 c = columns[k]
@@ -286,7 +288,7 @@ def box_batch_kernel(
                     row[u] += amount * products[u]
                 delta[c] = 0.0
                 seen[c] = False
-            if sweep == 0:  # later sweeps are for the leaves in use
+            if sweep == 0:  # later sweeps are for the leaves of the working set
                 size[t] = _keep_used(leaf[t], weight[t], value[t], scale[t], before[t], m)
         total += gained
         if gained <= slow * total:

@@ -12,9 +12,12 @@ by in nearly all samples, and raising a few levels takes that away from all of t
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from nhsvm._jit import inlined, kernel
+from nhsvm.hierarchy.graph import IntArray, PtrArray
 
 ALL, USED, SETTLE = 0, 1, 2  # what a visit moves
 _MOVES = 12  # of mass a visit
@@ -23,6 +26,35 @@ _WHOLE = 1.0 - 1e-9  # a part of a mass that is all of it: the digits of less ar
 SPARE = 8  # cells that steps may make of label sets they find themselves
 UNUSED = -1.0  # the mass of these, until then
 _SAME = 1e-9  # of a cell's mass: points that differ by no more are the same
+
+
+class Visit(NamedTuple):
+    """How the samples of a batch are visited."""
+
+    allow_empty: bool
+    part: int  # what is moved: ALL, USED or SETTLE
+    tolerance: float
+    sweeps: int
+
+
+class LevelPointers(NamedTuple):
+    """Where the lists of a layout begin that are kept one after the other, and where the last one ends."""
+
+    local: PtrArray  # by sample
+    cell: PtrArray
+    leaf: PtrArray
+    path: PtrArray  # by leaf
+    child: PtrArray  # by sample
+    z: PtrArray
+
+
+class LocalGraph(NamedTuple):
+    """Paths of the leaves of one sample that may move, and children of its nodes, by their local numbers."""
+
+    path_ptr: PtrArray
+    path: IntArray
+    child_ptr: IntArray
+    child: IntArray
 
 
 @inlined
@@ -87,8 +119,10 @@ def _best_level(path, z, m, r, alpha, q, most, order):
 
 
 @inlined
-def _move_leaf(path, root, mass, allow_empty, child_ptr, child, z, r, alpha, q, held, on_path, m, order):
+def _move_leaf(path, root, mass, allow_empty, graph, z, r, alpha, q, held, work):
     """The best level of one leaf of a cell; returns the gain. ``root`` has the roots of the sample as its children."""
+    child_ptr, child = graph.child_ptr, graph.child
+    on_path, m, order, _, _ = work
     leaf = path[path.shape[0] - 1]
     if z[leaf] == 0.0:  # no node is held by it alone
         rise = 0.0
@@ -204,14 +238,14 @@ def _best_set(path_ptr, path, r, inside, below, allow_empty):
 
 
 @inlined
-def _visit(
-    C, q, tolerance, allow_empty, part, weight, path_ptr, path, child_ptr, child, z, r, alpha, held, still, work
-):  # fmt: skip
+def _visit(C, q, how, weight, graph, z, r, alpha, held, still, work):
     """Improve the cells of one sample; returns the gain. ``r`` and ``held``, Σ_k of z, follow.
 
     ``still`` has the leaves of every cell that were at their best when they were last visited: these are left alone.
     """
-    on_path, m, order, inside, below = work
+    allow_empty, part, tolerance, _ = how
+    path_ptr, path = graph.path_ptr, graph.path
+    _, _, _, inside, below = work
     n_cells, n, n_leaves = weight.shape[0], r.shape[0], path_ptr.shape[0] - 1
     enough = _LEAST * tolerance * C / max(1, n_leaves)
     gained = 0.0
@@ -225,9 +259,7 @@ def _visit(
             idle = z[k, mine[mine.shape[0] - 1]] == 0.0
             if (idle and part == USED) or (not idle and part == SETTLE):
                 continue
-            gain = _move_leaf(
-                mine, n, weight[k], allow_empty, child_ptr, child, z[k], r, alpha, q, held, on_path, m, order
-            )
+            gain = _move_leaf(mine, n, weight[k], allow_empty, graph, z[k], r, alpha, q, held, work)
             gained += gain
             still[k * n_leaves + e] = gain <= enough
     for _ in range(_MOVES if n_cells > 1 and part != SETTLE else 0):
@@ -259,15 +291,16 @@ def _visit(
 
 
 @kernel
-def level_batch_kernel(
-    which, costs, norms, local_ptr, column, gradient, held, cell_ptr, weight, leaf_ptr, path_ptr, path, child_at,
-    child_ptr, child, z_ptr, z, gram, corrections, alpha, allow_empty, part, tolerance, sweeps, gaps,
-):  # fmt: skip
+def level_batch_kernel(which, costs, norms, layout, ends, gram, corrections, alpha, how, gaps):
     """Visits of some samples of a layout, in order, ``sweeps`` times; returns the gain, and fills the gaps first met.
 
     ``gradient`` is from before the batch; ``corrections[place[n], b]`` is what the steps taken since have added to the
     score of column n for the b-th of them.
     """
+    local_ptr, cell_ptr, leaf_ptr, path_ptr, child_at, z_ptr = ends
+    column, gradient, held, weight, z = layout.column, layout.gradient, layout.held, layout.weight, layout.z
+    path, child_ptr, child = layout.path, layout.child_ptr, layout.child
+    allow_empty, part, tolerance, sweeps = how
     n_local, n_still, n_leaves = 0, 0, 0
     for t in which:
         n_local = max(n_local, local_ptr[t + 1] - local_ptr[t])
@@ -302,10 +335,13 @@ def level_batch_kernel(
                     r[j] += corrections[place[c], b]
             n_cells = cell_ptr[t + 1] - cell_ptr[t]
             shapes = z[z_ptr[t] : z_ptr[t + 1]].reshape((n_cells, n))
-            gain = _visit(
-                costs[t], norms[t], tolerance, allow_empty, what, weight[cell_ptr[t] : cell_ptr[t + 1]],
+            graph = LocalGraph(
                 path_ptr[leaf_ptr[t] : leaf_ptr[t + 1] + 1], path, child_ptr[lo + 2 * t : hi + 2 * t + 2],
-                child[child_at[t] :], shapes, r[:n], a[:n], held[lo:hi], still[at_still:], work,
+                child[child_at[t] :],
+            )  # fmt: skip
+            gain = _visit(
+                costs[t], norms[t], Visit(allow_empty, what, tolerance, sweeps), weight[cell_ptr[t] : cell_ptr[t + 1]],
+                graph, shapes, r[:n], a[:n], held[lo:hi], still[at_still:], work,
             )  # fmt: skip
             at_still += n_cells * (leaf_ptr[t + 1] - leaf_ptr[t])
             total += gain
@@ -355,7 +391,7 @@ def _listed(item, mark, found, n):
 
 @kernel
 def rising_kernel(n_cells, sizes, leaves, rewards, useful_ptr, useful, paths_ptr, paths):
-    """Leaves in use, and those of ``useful`` that one of the cells would gain by; ascending lists, a sample each."""
+    """Working sets, and leaves of ``useful`` that one of the cells would gain by; ascending lists, a sample each."""
     n, n_leaves = n_cells.shape[0], paths_ptr.shape[0] - 1
     held, active = np.zeros(rewards.shape[1], np.bool_), np.zeros(n_leaves, np.uint8)
     indptr, found = np.zeros(n + 1, np.int64), np.empty(useful.shape[0] + leaves.shape[0], np.int32)
@@ -387,15 +423,17 @@ def rising_kernel(n_cells, sizes, leaves, rewards, useful_ptr, useful, paths_ptr
 
 
 @kernel
-def layout_kernel(
-    samples, n_cells, sizes, mass, leaves, levels, rewards, points, put_ptr, put, rising_ptr, rising, truth_ptr, truth,
-    above_ptr, above, paths_ptr, paths, leaf_of,
-):  # fmt: skip
-    """See :meth:`Levels.layout`; gives the arrays of a :class:`Shelves`.
+def layout_kernel(samples, cells, rewards, points, put_lists, rising_lists, labels, lattice):
+    """See :meth:`Levels.layout`; gives the arrays of a :class:`LevelLayout`.
 
-    ``rising`` has the leaves of every sample that a cell would gain by, ``put`` those of the set that was found. Where
-    ``points`` were found, cells are whole, and have no leaves that may move.
+    ``rising_lists`` are the leaves of every sample that a cell would gain by, ``put_lists`` the sets that were found.
+    Where ``points`` were found, cells are whole, and have no leaves that may move.
     """
+    n_cells, sizes, mass, leaves, levels = cells
+    put_ptr, put = put_lists
+    rising_ptr, rising = rising_lists
+    truth_ptr, truth = labels
+    above_ptr, above, paths_ptr, paths, leaf_of = lattice
     whole = points.shape[0] > 0
     n_columns, n_leaves = leaf_of.shape[0], paths_ptr.shape[0] - 1
     n = samples.shape[0]

@@ -29,7 +29,7 @@ from nhsvm._jit import kernel
 from nhsvm.columns import Columns
 from nhsvm.engine.certificate import excess
 from nhsvm.engine.dual.block import Steps, pointers
-from nhsvm.engine.dual.level_step import ALL, layout_kernel, level_batch_kernel, rising_kernel
+from nhsvm.engine.dual.level_step import ALL, LevelPointers, Visit, layout_kernel, level_batch_kernel, rising_kernel
 from nhsvm.engine.samples import Updates
 from nhsvm.hierarchy.graph import FloatArray, IntArray, PtrArray, Ragged
 from nhsvm.oracles._dag_few import DagFew, Lists
@@ -48,7 +48,17 @@ class Lattice(NamedTuple):
     leaf_of: IntArray  # of a column, or −1
 
 
-class Shelves(NamedTuple):
+class Cells(NamedTuple):
+    """Cells of samples, one after the other."""
+
+    n_cells: IntArray  # by sample
+    sizes: IntArray  # by cell: leaves above level 0
+    masses: FloatArray
+    leaves: IntArray
+    levels: FloatArray
+
+
+class LevelLayout(NamedTuple):
     """Cells of some samples, ready for steps. Nodes are numbered within a sample, its *local* nodes, parents first."""
 
     n_local: IntArray  # by sample
@@ -67,7 +77,7 @@ class Shelves(NamedTuple):
     held: FloatArray  # Σ_k of z
 
 
-class Making:
+class LayoutInParts:
     """The layout of n samples in the making, ``CHUNK`` at a time, by any threads in any order.
 
     Parameters
@@ -85,9 +95,9 @@ class Making:
         """Make the k-th part."""
         self.parts[k] = self.made(slice(k * CHUNK, min(self.n, (k + 1) * CHUNK)))
 
-    def joined(self) -> Shelves:
+    def joined(self) -> LevelLayout:
         """All parts, which must have been made."""
-        return Shelves(*(np.concatenate(arrays) for arrays in zip(*self.parts, strict=True)))
+        return LevelLayout(*(np.concatenate(arrays) for arrays in zip(*self.parts, strict=True)))
 
 
 class Levels:
@@ -96,7 +106,7 @@ class Levels:
     Parameters
     ----------
     truth : Ragged
-        Columns of the true labels of every sample: the first label set in use.
+        Columns of the true labels of every sample: the first label set of the working set.
     costs : array of n_samples
     columns : Columns
     above : Ragged
@@ -127,7 +137,7 @@ class Levels:
             self.leaves.append(mine)
             self.levels.append(np.full(len(mine), cost))
 
-    def hold(self, marginals: Updates) -> None:
+    def assign(self, marginals: Updates) -> None:
         """Be these marginals, of as many samples: one whole cell each."""
         for i, (lo, hi) in enumerate(pairwise(marginals.indptr.tolist())):
             self.sizes[i] = np.array([hi - lo], np.int32)
@@ -148,11 +158,11 @@ class Levels:
             self.masses[i] = self.masses[i] * factor
             self.levels[i] = self.levels[i] * factor
 
-    def carry(self, before: FloatArray, now: FloatArray) -> None:
+    def warm_start(self, before: FloatArray, now: FloatArray) -> None:
         """Make these variables of one path of C fit for the next costs."""
         self.rescale(np.divide(now, before, out=np.zeros_like(now), where=before > 0))
 
-    def layout(self, samples: PtrArray, rewards: FloatArray, chosen: npt.NDArray[Any], team: Team) -> Shelves:
+    def layout(self, samples: PtrArray, rewards: FloatArray, chosen: npt.NDArray[Any], team: Team) -> LevelLayout:
         """The cells of some samples with the leaves that may move, and cells for the label sets found.
 
         Parameters
@@ -177,14 +187,14 @@ class Levels:
 
         return self.in_parts(len(samples), made, team)
 
-    def in_parts(self, n: int, made: Callable[[slice], list[npt.NDArray[Any]]], team: Team) -> Shelves:
+    def in_parts(self, n: int, made: Callable[[slice], list[npt.NDArray[Any]]], team: Team) -> LevelLayout:
         """The layout of n samples, some of them at a time, as :meth:`part` gives it; on all threads."""
-        making = Making(n, made)
-        team.each(len(making.parts), making.work)
-        return making.joined()
+        pending = LayoutInParts(n, made)
+        team.each(len(pending.parts), pending.work)
+        return pending.joined()
 
     def rising(self, samples: PtrArray, rewards: npt.NDArray[Any], useful: Lists) -> Lists:
-        """Leaves in use by a few samples, and those of ``useful`` that one of their cells would gain by."""
+        """Leaves of the working set by a few samples, and those of ``useful`` that one of their cells would gain by."""
         kept = [np.concatenate([table[i] for i in samples]) for table in (self.sizes, self.leaves)]
         n_cells = np.array([len(self.masses[i]) for i in samples], np.int32)
         indptr, leaves = rising_kernel(n_cells, *kept, rewards, *useful, self.lattice.paths_ptr, self.lattice.paths)
@@ -201,11 +211,11 @@ class Levels:
         n_cells = np.array([len(self.masses[i]) for i in samples], np.int32)
         points = np.empty((0, 0), np.uint8) if points is None else points
         *made, sizes = layout_kernel(
-            samples, n_cells, *kept, rewards, points, *put, *rising, *self.truth, *self.lattice
+            samples, Cells(n_cells, *kept), rewards, points, put, rising, self.truth, self.lattice
         )
         return [array[:size] for arrays, size in zip(made, sizes, strict=True) for array in arrays]
 
-    def keep(self, samples: PtrArray, layout: Shelves) -> None:
+    def keep(self, samples: PtrArray, layout: LevelLayout) -> None:
         """Store what steps have made of a layout."""
         sizes, masses, leaves, levels, n_kept, n_entries = keep_kernel(
             pointers(layout.n_local),
@@ -224,7 +234,7 @@ class Levels:
             self.sizes[i], self.masses[i], self.leaves[i], self.levels[i] = (array.copy() for array in found)
 
     def steps(
-        self, layout: Shelves, costs: FloatArray, norms: FloatArray, alpha: FloatArray, allow_empty: bool
+        self, layout: LevelLayout, costs: FloatArray, norms: FloatArray, alpha: FloatArray, allow_empty: bool
     ) -> LevelSteps:
         """Block steps on a layout."""
         return LevelSteps(layout, costs, norms, alpha, allow_empty)
@@ -234,16 +244,11 @@ class Levels:
 
     def beta(self, costs: FloatArray) -> Updates:
         """β_in of all samples, sums of terms of one sign: of every cell, true nodes miss its mass less their level."""
-        n_cells, sizes, masses, leaves, levels = self._cells()
-        found = np.zeros(len(costs) + 1, np.int64)
-        at_most = int(np.diff(self.lattice.paths_ptr)[leaves].sum()) + len(self.truth.indices)
-        columns, values = np.empty(at_most, np.int32), np.empty(at_most)
-        full = self.whole or self.few.allow_empty
-        total = beta_kernel(
-            n_cells, sizes, masses, leaves, levels, self.lattice.paths_ptr, self.lattice.paths, *self.truth, full,
-            len(self.lattice.leaf_of), found, columns, values,
-        )  # fmt: skip
-        return Updates(found, columns[:total], values[:total])
+        cells = self._cells()
+        at_most = int(np.diff(self.lattice.paths_ptr)[cells.leaves].sum()) + len(self.truth.indices)
+        found = Updates(np.zeros(len(costs) + 1, np.int64), np.empty(at_most, np.int32), np.empty(at_most))
+        total = beta_kernel(cells, self.lattice, self.truth, self.whole or self.few.allow_empty, found)
+        return Updates(found.indptr, found.columns[:total], found.values[:total])
 
     def excess(self, costs: FloatArray) -> float:
         """By how much of C_i the masses of a sample exceed it at most."""
@@ -252,11 +257,11 @@ class Levels:
         used = np.bincount(owner, masses, minlength=len(n_cells)).astype(np.float64)
         return excess(used, costs, float(n_cells.max(initial=0)))
 
-    def _cells(self) -> tuple[IntArray, IntArray, FloatArray, IntArray, FloatArray]:
-        """The number of cells of every sample; then sizes and masses of all cells, and leaves and levels of these."""
+    def _cells(self) -> Cells:
+        """Those of all samples."""
         n_cells = np.array([len(masses) for masses in self.masses], np.int32)
         sizes, masses = np.concatenate(self.sizes), np.concatenate(self.masses)
-        return n_cells, sizes, masses, np.concatenate(self.leaves), np.concatenate(self.levels)
+        return Cells(n_cells, sizes, masses, np.concatenate(self.leaves), np.concatenate(self.levels))
 
     def held(self, samples: PtrArray | None = None) -> Updates:
         """Marginals z of some samples, or of all."""
@@ -273,29 +278,30 @@ class Levels:
 class LevelSteps(Steps):
     """Steps of a sample's levels and masses."""
 
-    layout: Shelves
+    layout: LevelLayout
 
     def __init__(
-        self, layout: Shelves, costs: FloatArray, norms: FloatArray, alpha: FloatArray, allow_empty: bool
+        self, layout: LevelLayout, costs: FloatArray, norms: FloatArray, alpha: FloatArray, allow_empty: bool
     ) -> None:
         super().__init__(layout, costs, norms, alpha, allow_empty)
         self.part = ALL
-        self.cell_ptr, self.leaf_ptr = pointers(layout.n_cells), pointers(layout.n_leaves)
-        self.path_ptr, self.child_at = pointers(layout.n_path), pointers(layout.n_children)
-        self.z_ptr = pointers(layout.n_cells.astype(np.int64) * layout.n_local)
+        self.ends = LevelPointers(
+            self.local_ptr,
+            pointers(layout.n_cells),
+            pointers(layout.n_leaves),
+            pointers(layout.n_path),
+            pointers(layout.n_children),
+            pointers(layout.n_cells.astype(np.int64) * layout.n_local),
+        )
 
     def _visit(
         self, which: PtrArray, gram: FloatArray, room: FloatArray, tolerance: float, sweeps: int, gaps: FloatArray
     ) -> float:
-        layout = self.layout
-        return float(
-            level_batch_kernel(
-                which, self.costs, self.norms, self.local_ptr, layout.column, layout.gradient, layout.held,
-                self.cell_ptr, layout.weight, self.leaf_ptr, self.path_ptr, layout.path, self.child_at,
-                layout.child_ptr, layout.child, self.z_ptr, layout.z, gram, room, self.alpha, self.allow_empty,
-                self.part, tolerance, sweeps, gaps,
-            )
-        )  # fmt: skip
+        how = Visit(self.allow_empty, self.part, float(tolerance), sweeps)
+        gain = level_batch_kernel(
+            which, self.costs, self.norms, self.layout, self.ends, gram, room, self.alpha, how, gaps
+        )
+        return float(gain)
 
 
 def _lattice(columns: Columns, above: Ragged) -> Lattice:
@@ -379,16 +385,17 @@ def held_kernel(n_cells, sizes, leaves, levels, paths_ptr, paths, indptr, column
 
 
 @kernel
-def beta_kernel(
-    n_cells, sizes, masses, leaves, levels, paths_ptr, paths, truth_ptr, truth, full, n_columns,
-    out_ptr, out_columns, out_values,
-):  # fmt: skip
+def beta_kernel(cells, lattice, labels, full, out):
     """C_i 1[n∈y_i] − z_in of every sample, where not 0; returns how many entries there are.
 
     Every cell is told apart from the true labels by itself, so that its mass is never added to that of others and then
     taken off again. Unless cells are ``full``, the mass of a cell is its highest level, and what is beyond it belongs
     to the true labels.
     """
+    n_cells, sizes, masses, leaves, levels = cells
+    paths_ptr, paths, n_columns = lattice.paths_ptr, lattice.paths, lattice.leaf_of.shape[0]
+    truth_ptr, truth = labels
+    out_ptr, out_columns, out_values = out
     beta, here = np.zeros(n_columns), np.zeros(n_columns)
     own, met = np.zeros(n_columns, np.bool_), np.zeros(n_columns, np.bool_)
     some, few = np.empty(n_columns, np.int32), np.empty(n_columns, np.int32)

@@ -373,14 +373,14 @@ def step_kernel(parent, alpha, r, z0, q, C, allow_empty, z):
 
 @kernel
 def marginal_batch_kernel(
-    which, costs, norms, local_ptr, column, parent, gradient, z, gram, corrections, alpha, allow_empty, tolerance,
-    sweeps, gaps,
-):  # fmt: skip
+    which, costs, norms, local_ptr, layout, gram, corrections, alpha, allow_empty, tolerance, sweeps, gaps
+):
     """Block steps for some samples of a layout, in order, ``sweeps`` times; returns the gain of the dual.
 
     ``gradient`` is from before; ``corrections[place[n], b]`` is what the steps taken since have added to the score of
     column n for the b-th of the samples. ``gaps`` are those met in the first sweep.
     """
+    column, parent, gradient, z = layout.column, layout.parent, layout.gradient, layout.held
     width = 0
     for t in which:
         width = max(width, local_ptr[t + 1] - local_ptr[t])

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from nhsvm._jit import inlined, kernel
 from nhsvm.engine.certificate import UNIT
-from nhsvm.engine.dual.block import Steps, carried
+from nhsvm.engine.dual.block import Steps, warm_start_factors
 from nhsvm.engine.dual.marginal_step import marginal_batch_kernel
 from nhsvm.engine.samples import Updates
 from nhsvm.hierarchy.graph import FloatArray, IntArray, PtrArray, Ragged
@@ -33,6 +33,15 @@ class Active(NamedTuple):
     own: npt.NDArray[np.uint8]  # a true label
     gradient: FloatArray
     held: FloatArray  # marginals, which steps change
+
+
+class MarginalLists(NamedTuple):
+    """The marginals of all samples, as kernels read them; see :class:`Marginals`."""
+
+    start: PtrArray  # by sample
+    n: IntArray
+    column: IntArray
+    z: FloatArray
 
 
 class Marginals:
@@ -77,11 +86,11 @@ class Marginals:
         total = int(indptr[-1])
         column, parent, own = np.empty(total, np.int32), np.empty(total, np.int32), np.empty(total, np.uint8)
         made = Active(size, column, parent, own, np.empty(total), np.empty(total))
-        pool = self.start, self.count, self.column, self.z
+        lists = MarginalLists(self.start, self.count, self.column, self.z)
         team.split(
             n,
             lambda lo, hi: _active_kernel(
-                lo, hi, samples, *pool, chosen, rewards, self.parent, *self.truth, indptr, *made[1:]
+                lo, hi, samples, lists, chosen, rewards, self.parent, self.truth, indptr, made
             ),
         )
         return made
@@ -97,8 +106,8 @@ class Marginals:
         indptr, at = self.flat()
         self.z[at] *= np.repeat(factors, np.diff(indptr))
 
-    def carry(self, before: FloatArray, now: FloatArray) -> None:
-        """Make these variables of one path of C fit for the next costs; see :func:`nhsvm.engine.dual.block.carried`.
+    def warm_start(self, before: FloatArray, now: FloatArray) -> None:
+        """Make these variables of one C fit for the next costs; see :func:`.warm_start_factors`.
 
         What is not on other label sets is on the true one, so a sample whose variables stay gets more of that.
         """
@@ -111,7 +120,7 @@ class Marginals:
         all_there = np.bincount(owner[true], minlength=len(used)) == self.truth.sizes()
         ratio = np.divide(now, before, out=np.zeros_like(now), where=before > 0)
         # a true label without any marginal is not stored, and so can get no more of it
-        factors = np.where(all_there, np.minimum(carried(used, before, now), ratio), ratio)
+        factors = np.where(all_there, np.minimum(warm_start_factors(used, before, now), ratio), ratio)
         self.z[at] = self.z[at] * factors[owner] + true * (now - factors * before)[owner]
 
     def _true_places(self, n_columns: int) -> npt.NDArray[np.int64]:
@@ -168,13 +177,11 @@ class MarginalSteps(Steps):
     def _visit(
         self, which: PtrArray, gram: FloatArray, room: FloatArray, tolerance: float, sweeps: int, gaps: FloatArray
     ) -> float:
-        _, column, parent, _, gradient, held = self.layout
-        return float(
-            marginal_batch_kernel(
-                which, self.costs, self.norms, self.local_ptr, column, parent, gradient, held, gram, room, self.alpha,
-                self.allow_empty, tolerance, sweeps, gaps,
-            )
+        gain = marginal_batch_kernel(
+            which, self.costs, self.norms, self.local_ptr, self.layout, gram, room, self.alpha, self.allow_empty,
+            tolerance, sweeps, gaps,
         )  # fmt: skip
+        return float(gain)
 
 
 @kernel
@@ -191,10 +198,10 @@ def _sizes_kernel(first, last, samples, start, count, column, chosen, size):
 
 
 @kernel
-def _active_kernel(
-    first, last, samples, start, count, column, z, chosen, rewards, parent, truth_ptr, truth, indptr,
-    out_column, out_parent, out_own, out_gradient, out_z,
-):  # fmt: skip
+def _active_kernel(first, last, samples, lists, chosen, rewards, parent, labels, indptr, out):
+    start, count, column, z = lists
+    truth_ptr, truth = labels
+    _, out_column, out_parent, out_own, out_gradient, out_z = out
     n_columns = chosen.shape[1]
     slot = np.empty(n_columns, np.int32)
     for t in range(first, last):

@@ -17,7 +17,7 @@ from nhsvm._jit import inlined, kernel
 
 
 @inlined
-def _tree_block(h, a, left, q, leaf, y, m, ptr, idx, alpha, slot, work):
+def _tree_block(h, a, left, q, leaf, y, m, paths, slot, work):
     """The exact optimum for a tree whose leaves all have a column of their own; plane ``m`` is the true leaf.
 
     With z_n the dual weight below node n, and z⁰_n before, the optimum has one price λ: a leaf l with weight has
@@ -27,6 +27,7 @@ def _tree_block(h, a, left, q, leaf, y, m, ptr, idx, alpha, slot, work):
     corrected; it settles in a few rounds, the equations being those of an M-matrix. Returns whether it
     has; if so, ``h`` and ``a`` are those of the optimum. ``slot`` is −1 before and after.
     """
+    ptr, idx, alpha, _ = paths
     column, up, z, target, slope, price, at, active = work
     n = 0
     shift = h[m]  # prices are counted from the largest gradient, lest they lose the digits that tell planes apart
@@ -111,12 +112,13 @@ def _tree_block(h, a, left, q, leaf, y, m, ptr, idx, alpha, slot, work):
 
 
 @inlined
-def _flat_block(h, a, left, q, leaf, y, m, ptr, idx, alpha, work):
+def _flat_block(h, a, left, q, leaf, y, m, paths, work):
     """The same for paths of one column each: a_l = max(0, a⁰_l + target_l − slope_l λ), which sum to C_i.
 
     The sum is convex and decreasing in λ, so Newton's method from the left only ever drops labels. Loops without
     branches, which LLVM vectorises.
     """
+    ptr, idx, alpha, _ = paths
     column, z, target, slope = work[0][: m + 1], work[2][: m + 1], work[3][: m + 1], work[4][: m + 1]
     for k in range(m):
         column[k] = idx[ptr[leaf[k]]]
@@ -152,8 +154,9 @@ def _flat_block(h, a, left, q, leaf, y, m, ptr, idx, alpha, work):
 
 
 @inlined
-def _plane_products(k, G, common, own, leaf, scale, ptr, idx, alpha, mark, m):
+def _plane_products(k, G, common, own, leaf, scale, paths, mark, m):
     """Row k of the inner products of the plane vectors κ(∧̃(l) − ∧̃(y)); ``mark`` is zero before and after."""
+    ptr, idx, alpha, _ = paths
     for e in range(ptr[leaf[k]], ptr[leaf[k] + 1]):
         mark[idx[e]] = alpha[idx[e]]
     for j in range(m):
@@ -166,11 +169,12 @@ def _plane_products(k, G, common, own, leaf, scale, ptr, idx, alpha, mark, m):
 
 
 @inlined
-def _pair_block(h, a, left, q, leaf, y, scale, m, ptr, idx, alpha, tolerance, work):
+def _pair_block(h, a, left, q, leaf, y, scale, m, paths, tolerance, work):
     """Steps between the plane with the largest gradient and the one with the smallest that has weight.
 
     Stops when the two differ by less than the tolerance; ``h`` and ``a`` are kept up to date.
     """
+    ptr, idx, alpha, _ = paths
     G, known, common, mark = work
     own = 0.0
     for e in range(ptr[y], ptr[y + 1]):
@@ -200,12 +204,12 @@ def _pair_block(h, a, left, q, leaf, y, scale, m, ptr, idx, alpha, tolerance, wo
         curvature = 0.0
         if up >= 0:
             if not known[up]:
-                _plane_products(up, G, common, own, leaf, scale, ptr, idx, alpha, mark, m)
+                _plane_products(up, G, common, own, leaf, scale, paths, mark, m)
                 known[up] = True
             curvature += G[up, up]
         if down >= 0:
             if not known[down]:
-                _plane_products(down, G, common, own, leaf, scale, ptr, idx, alpha, mark, m)
+                _plane_products(down, G, common, own, leaf, scale, paths, mark, m)
                 known[down] = True
             curvature += G[down, down]
         if up >= 0 and down >= 0:
@@ -230,8 +234,9 @@ def _pair_block(h, a, left, q, leaf, y, scale, m, ptr, idx, alpha, tolerance, wo
 
 
 @inlined
-def _workspace(width, n_columns, ptr, idx):
-    """Arrays for :func:`_visit`: first gradients, changes, tree block, pair block; and whether leaves are columns."""
+def workspace(width, paths):
+    """Arrays for :func:`visit`: first gradients, changes, tree block, pair block; and whether leaves are columns."""
+    ptr, idx, n_columns = paths.ptr, paths.idx, paths.alpha.shape[0]
     longest = 0
     for k in range(ptr.shape[0] - 1):
         longest = max(longest, ptr[k + 1] - ptr[k])
@@ -257,13 +262,14 @@ def _alone(n_columns, ptr, idx):
 
 
 @inlined
-def _visit(h, a, m, y, cost, q, leaf, weight, scale, ptr, idx, alpha, nests, tolerance, work):
+def visit(h, a, m, y, cost, q, leaf, weight, scale, paths, tolerance, work):
     """The block step of one sample.
 
     ``h[:m]`` are the gradients of its planes, ``weight[:m]`` their dual variables, which are updated. Returns
     (gap of the block, gain of the dual, number of columns that change); these columns and the changes of α_n β_n are
     in ``work``. Nothing changes if no pair of planes differs by more than the tolerance.
     """
+    ptr, idx, alpha, nests = paths
     first, (slot, beta, columns, changes), tree, pair, alone = work
     left = cost
     best, worst, mean = 0.0, 1e300, 0.0
@@ -285,12 +291,12 @@ def _visit(h, a, m, y, cost, q, leaf, weight, scale, ptr, idx, alpha, nests, tol
     h[m] = 0.0
     done = False
     if nests and q > 0.0 and alone:
-        _flat_block(h, a, left, q, leaf, y, m, ptr, idx, alpha, tree)
+        _flat_block(h, a, left, q, leaf, y, m, paths, tree)
         done = True
     elif nests and q > 0.0:
-        done = _tree_block(h, a, left, q, leaf, y, m, ptr, idx, alpha, slot, tree)
+        done = _tree_block(h, a, left, q, leaf, y, m, paths, slot, tree)
     if not done:
-        _pair_block(h, a, left, q, leaf, y, scale, m, ptr, idx, alpha, 0.1 * tolerance, pair)
+        _pair_block(h, a, left, q, leaf, y, scale, m, paths, 0.1 * tolerance, pair)
     total = 0.0
     for k in range(m):
         total += a[k]
@@ -392,21 +398,20 @@ def _stride(sweep, n):
 
 
 @kernel
-def batch_kernel(
-    leaves, costs, norms, leaf, weight, value, loss, scale, size, before, gram, corrections, ptr, idx, alpha, nests,
-    tolerance, sweeps,
-):  # fmt: skip
+def batch_kernel(batch, found, before, gram, corrections, paths, tolerance, sweeps):
     """Block steps for the samples of a batch, ``sweeps`` times; returns the gain of the dual.
 
     ``value`` holds the gradients from before the batch. ``corrections[place[n], t]`` is what the steps taken since have
     added to the score of column n for sample t: they are known from the inner products ``gram`` of the samples.
     """
+    leaves, costs, norms = batch.leaves, batch.costs, batch.squared_norms
+    leaf, weight, value, loss, scale, size = found.leaf, found.weight, found.value, found.loss, found.scale, found.size
+    ptr, idx, n_columns = paths.ptr, paths.idx, paths.alpha.shape[0]
     n_batch, width = leaf.shape
-    n_columns = alpha.shape[0]
     place = np.full(n_columns, -1, np.int32)
     n_places = 0
     h, a = np.empty(width + 1), np.empty(width)
-    work = _workspace(width, n_columns, ptr, idx)
+    work = workspace(width, paths)
     columns, changes = work[1][2], work[1][3]
     total = 0.0
     for sweep in range(sweeps):
@@ -427,22 +432,8 @@ def batch_kernel(
                     if place[idx[e]] >= 0:
                         x += corrections[place[idx[e]], t]
                 h[k] = value[t, k] + scale[t, k] * x
-            _, gain, n = _visit(
-                h,
-                a,
-                m,
-                leaves[t],
-                costs[t],
-                norms[t],
-                leaf[t],
-                weight[t],
-                scale[t],
-                ptr,
-                idx,
-                alpha,
-                nests,
-                tolerance,
-                work,
+            _, gain, n = visit(
+                h, a, m, leaves[t], costs[t], norms[t], leaf[t], weight[t], scale[t], paths, tolerance, work
             )
             total += gain
             earliest = t + 1 if sweep == sweeps - 1 else 0
@@ -457,7 +448,7 @@ def batch_kernel(
                 c = gram.dtype.type(changes[k])
                 for u in range(row.shape[0]):
                     row[u] += c * products[u]
-            if sweep == 0:  # later sweeps are for the planes in use
+            if sweep == 0:  # later sweeps are for the working set
                 size[t] = _keep_used(leaf[t], weight[t], value[t], loss[t], scale[t], before[t], m)
         if not changed:
             break
@@ -465,7 +456,8 @@ def batch_kernel(
 
 
 @inlined
-def _cached_gradients(h, score, y, leaf, loss, scale, m, ptr, idx):
+def gradients(h, score, y, leaf, loss, scale, m, ptr, idx):
+    """Those of a sample's planes, from the scores of columns."""
     own = 0.0
     for e in range(ptr[y], ptr[y + 1]):
         own += score[idx[e]]
@@ -477,7 +469,7 @@ def _cached_gradients(h, score, y, leaf, loss, scale, m, ptr, idx):
 
 
 @inlined
-def _shrink(weight, leaf, loss, scale, m):
+def drop_weightless(weight, leaf, loss, scale, m):
     """Drop the planes without weight; returns how many are left."""
     n = 0
     for k in range(m):

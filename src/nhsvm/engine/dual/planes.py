@@ -16,7 +16,7 @@ import numpy.typing as npt
 from nhsvm._jit import inlined, kernel
 from nhsvm.columns import Columns
 from nhsvm.engine.certificate import CANCELLED, excess, gamma, path_doubt
-from nhsvm.engine.dual.block import carried
+from nhsvm.engine.dual.block import Paths, warm_start_factors
 from nhsvm.engine.dual.plane_step import batch_kernel
 from nhsvm.engine.samples import Updates
 from nhsvm.hierarchy.graph import FloatArray, IntArray, PtrArray
@@ -32,7 +32,17 @@ class Batch(NamedTuple):
     leaves: IntArray
     costs: FloatArray
     squared_norms: FloatArray
-    unscaled: bool  # κ = 1
+
+
+class Pool(NamedTuple):
+    """The planes of all samples, as kernels read and change them; see :class:`Planes`."""
+
+    start: PtrArray  # by sample
+    n: IntArray
+    leaf: IntArray
+    weight: FloatArray
+    loss: FloatArray
+    scale: FloatArray
 
 
 class Planes:
@@ -63,35 +73,28 @@ class Planes:
         return self.start[samples], self.count[samples], self.leaf, self.weight
 
     @property
-    def pool(self) -> tuple[PtrArray, IntArray, IntArray, FloatArray, FloatArray, FloatArray]:
-        """(start, count, leaf, weight, loss, scale) of all samples."""
-        return self.start, self.count, self.leaf, self.weight, self.loss, self.scale
+    def pool(self) -> Pool:
+        """The lists of all samples; arrays that are changed, until they have to grow."""
+        return Pool(self.start, self.count, self.leaf, self.weight, self.loss, self.scale)
 
     def improve(
-        self, batch: Batch, found: Proposals, gram: npt.NDArray[Any], columns: Columns, tolerance: float, sweeps: int
+        self, batch: Batch, found: Proposals, gram: npt.NDArray[Any], paths: Paths, tolerance: float, sweeps: int
     ) -> tuple[Updates, float]:
         """Block steps for the samples of a batch, in order; returns the change of U and the gain of the dual."""
         self._make_room(2 * int(found.size.sum()))
-        entries = int((found.size.astype(np.int64) + 1).sum()) * columns.longest
-        corrections = np.empty((min(columns.n_columns, entries), len(batch.samples)), dtype=gram.dtype)
+        entries = int((found.size.astype(np.int64) + 1).sum()) * paths.longest
+        corrections = np.empty((min(len(paths.alpha), entries), len(batch.samples)), dtype=gram.dtype)
         before = found.weight.copy()
-        paths = (*columns.paths, columns.alpha)
-        gain = batch_kernel(
-            batch.leaves, batch.costs, batch.squared_norms, *found[:6], before, gram, corrections, *paths,
-            columns.nests and batch.unscaled, tolerance, sweeps,
-        )  # fmt: skip
+        gain = batch_kernel(batch, found, before, gram, corrections, paths, tolerance, sweeps)
         indptr = np.zeros(len(batch.samples) + 1, np.int64)
         updates = Updates(indptr, np.empty(entries, np.int32), np.empty(entries, np.float64))
-        _store_kernel(
-            batch.samples, batch.leaves, found.leaf, found.weight, found.loss, found.scale, found.size, before, *paths,
-            self.room, self._top, *self.pool, *updates,
-        )  # fmt: skip
+        _store_kernel(batch, found, before, paths, self.room, self._top, self.pool, updates)
         return updates, gain
 
     def add(self, samples: PtrArray, found: Proposals) -> None:
         """Keep all planes that were proposed, for a pass over planes to choose from."""
         self._make_room(2 * int(found.size.sum()))
-        _keep_kernel(samples, *found[:2], *found[3:6], self.room, self._top, *self.pool)
+        _keep_kernel(samples, found, self.room, self._top, self.pool)
 
     def _make_room(self, extra: int) -> None:
         """Room for ``extra`` more planes: drop the holes that lists left when they moved, and grow if need be."""
@@ -152,9 +155,9 @@ class Planes:
         """Multiply the dual variables of every sample by a factor of its own."""
         self.weight[self.flat()[1]] *= np.repeat(factors, self.count)
 
-    def carry(self, before: FloatArray, now: FloatArray) -> None:
-        """Make these variables of one path of C fit for the next costs; see :func:`nhsvm.engine.dual.block.carried`."""
-        self.rescale(carried(self.used(), before, now))
+    def warm_start(self, before: FloatArray, now: FloatArray) -> None:
+        """Make these variables of one C fit for the next costs; see :func:`.warm_start_factors`."""
+        self.rescale(warm_start_factors(self.used(), before, now))
 
     def coefficients(self, leaves: IntArray, columns: Columns) -> Updates:
         """α_n β_in of all samples."""
@@ -197,11 +200,13 @@ def _add(beta, amount, leaf, ptr, idx, seen, stamp, touched, n_touched):
 
 
 @kernel
-def _store_kernel(
-    samples, leaves, leaf, weight, loss, scale, size, before, ptr, idx, alpha, room, top,
-    start, count, pool_leaf, pool_weight, pool_loss, pool_scale, out_ptr, out_columns, out_values,
-):  # fmt: skip
+def _store_kernel(batch, found, before, paths, room, top, pool, out):
     """Put the planes with weight into the pool, and list what the change of weights does to U."""
+    samples, leaves = batch.samples, batch.leaves
+    leaf, weight, loss, scale, size = found.leaf, found.weight, found.loss, found.scale, found.size
+    ptr, idx, alpha, _ = paths
+    start, count, pool_leaf, pool_weight, pool_loss, pool_scale = pool
+    out_ptr, out_columns, out_values = out
     n_columns = alpha.shape[0]
     beta = np.zeros(n_columns)
     seen = np.zeros(n_columns, np.int32)
@@ -248,7 +253,9 @@ def _store_kernel(
 
 
 @kernel
-def _keep_kernel(samples, leaf, weight, loss, scale, size, room, top, start, count, p_leaf, p_weight, p_loss, p_scale):
+def _keep_kernel(samples, found, room, top, pool):
+    leaf, weight, loss, scale, size = found.leaf, found.weight, found.loss, found.scale, found.size
+    start, count, p_leaf, p_weight, p_loss, p_scale = pool
     for t in range(samples.shape[0]):
         i = samples[t]
         if size[t] > room[i]:

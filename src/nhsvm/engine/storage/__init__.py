@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from nhsvm.engine.protocols import Weights
 from nhsvm.engine.storage.rows import HybridWeights
 from nhsvm.engine.storage.table import DenseWeights, SparseWeights
 from nhsvm.errors import MemoryLimitError
@@ -14,7 +15,6 @@ from nhsvm.sizes import two_sizes
 
 TABLE = 2**30  # bytes of the largest table that is taken where rows would do: beyond, most of it is zero and is read
 ADDRESS = 32  # bytes for a feature whose weights are kept in a row: where it lies, how long it is, and room to make it
-Weights = SparseWeights | DenseWeights | HybridWeights
 
 
 def make_weights(X: Any, n_columns: int, bias: float, dtype: Any, limit: int | None) -> Weights:

@@ -8,10 +8,32 @@ full rows and all nodes of short ones; here these few labels get what was left o
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
+import numpy.typing as npt
 
 from nhsvm._jit import inlined, kernel, prefetch
 from nhsvm.hierarchy.graph import IntArray, PtrArray
+
+
+class FeatureWalk(NamedTuple):
+    """What a walk through the entries of samples, a range of features after the other, keeps; one thread's own."""
+
+    begin: PtrArray  # entries that all samples have in features before each
+    cursor: PtrArray  # where every sample has its first feature that is not before the range; moved on
+    who: npt.NDArray[Any]  # samples that hold a feature, feature by feature
+    what: npt.NDArray[Any]  # a number for each of these
+    filled: PtrArray  # by feature: where its list ends so far
+
+
+class FeatureLists(NamedTuple):
+    """The samples of a batch that hold a feature, feature by feature: ``order[starts[k] : starts[k + 1]]``."""
+
+    features: IntArray
+    starts: IntArray
+    order: IntArray
+    value: npt.NDArray[Any]
 
 
 @inlined
@@ -30,8 +52,9 @@ def _class(n):
 
 
 @inlined
-def _leave(p, begin, room, holes, n_holes):
+def _leave(p, begin, room, space):
     """Remember a room that a row has left; of one that is of no class, the largest part that is."""
+    holes, n_holes = space.holes, space.n_holes
     c = _class(room)
     if _size(c) > room:
         c -= 1
@@ -41,8 +64,9 @@ def _leave(p, begin, room, holes, n_holes):
 
 
 @inlined
-def _take(p, c, top, end, holes, n_holes):
+def _take(p, c, space):
     """Where a room of class c begins; −1 if there is none."""
+    top, end, holes, n_holes = space.top, space.end, space.holes, space.n_holes
     if n_holes[p, c] > 0:
         n_holes[p, c] -= 1
         return holes[p, c, n_holes[p, c]]
@@ -53,11 +77,12 @@ def _take(p, c, top, end, holes, n_holes):
 
 
 @kernel
-def promote_kernel(features, free, n_taken, start, size, room, index, value, full, least):
+def promote_kernel(features, free, n_taken, rows, least):
     """Make rows full that have ``least`` entries or more; returns how many of ``free`` are taken.
 
     By one thread and before any row changes, so that which rows are full does not depend on the number of threads.
     """
+    start, size, room, index, value, full = rows
     for k in range(features.shape[0]):
         f = features[k]
         if size[f] < least or n_taken == free.shape[0]:
@@ -75,35 +100,35 @@ def promote_kernel(features, free, n_taken, start, size, room, index, value, ful
 
 
 @inlined
-def _move(f, n, need, p, start, room, index, value, top, end, holes, n_holes):
+def move(f, n, need, p, rows, space):
     """Give a short row of n entries room for ``need``; returns whether there was any."""
+    start, room, index, value = rows.start, rows.room, rows.column, rows.value
     c = _class(need)
-    at = _take(p, c, top, end, holes, n_holes)
+    at = _take(p, c, space)
     if at < 0:
         return False
     for k in range(n):
         index[at + k] = index[start[f] + k]
         value[at + k] = value[start[f] + k]
     if room[f] > 0:
-        _leave(p, start[f], room[f], holes, n_holes)
+        _leave(p, start[f], room[f], space)
     start[f] = at
     room[f] = _size(c)
     return True
 
 
 @kernel
-def apply_kernel(
-    p, step, features, begin, end_of, order, factor, ptr, ptr_end, columns, coefficients,
-    start, size, room, index, value, full, top, end, holes, n_holes,
-):  # fmt: skip
+def apply_kernel(p, step, lists, updates, rows, space):
     """Thread p of ``step`` changes every ``step``-th of the features that a batch touches; False if room has run out.
 
-    The samples that hold the k-th feature are ``order[begin[k]:end_of[k]]``, with values ``factor``; sample t adds
-    ``coefficients`` to ``columns``, from ``ptr[t]`` to ``ptr_end[t]``.
+    The samples that hold the k-th feature of ``lists`` are ``order[starts[k]:starts[k + 1]]``, with values ``factor``.
 
     Changes of a short row are summed first and its entries looked through once: most rows are much longer than what a
     batch changes of them, and a mark that says so stays near.
     """
+    features, starts, order, factor = lists
+    ptr, columns, coefficients = updates
+    start, size, room, index, value, full = rows
     n_columns = full.shape[1]
     marked, sums = np.zeros(n_columns, np.bool_), np.zeros(n_columns, value.dtype)
     some = np.empty(n_columns, np.int32)
@@ -116,15 +141,15 @@ def apply_kernel(
                 prefetch(value, ahead + j)
         if size[f] < 0:
             row = full[start[f]]
-            for e in range(begin[k], end_of[k]):
+            for e in range(starts[k], starts[k + 1]):
                 v = factor[e]
-                for i in range(ptr[order[e]], ptr_end[order[e]]):
+                for i in range(ptr[order[e]], ptr[order[e] + 1]):
                     row[columns[i]] += v * coefficients[i]
             continue
         m = 0
-        for e in range(begin[k], end_of[k]):
+        for e in range(starts[k], starts[k + 1]):
             v = factor[e]
-            for i in range(ptr[order[e]], ptr_end[order[e]]):
+            for i in range(ptr[order[e]], ptr[order[e] + 1]):
                 c = columns[i]
                 sums[c] += v * coefficients[i]
                 if not marked[c]:
@@ -140,9 +165,7 @@ def apply_kernel(
                 left -= 1
                 if left == 0:
                     break
-        if n + left > room[f] and not _move(
-            f, n, n + left, p, start, room, index, value, top, end, holes, n_holes
-        ):  # fmt: skip
+        if n + left > room[f] and not move(f, n, n + left, p, rows, space):
             return False
         for e in range(m):
             c = some[e]
@@ -193,16 +216,17 @@ def bounds_kernel(indptr, indices, ptr, out):
 
 
 @kernel
-def rebuild_kernel(
-    p, first, last, begin, cursor, indptr, indices, data, ptr, columns, coefficients, who, factor, filled,
-    start, size, room, index, value, full, next_full, least, top, end, exact, stored,
-):  # fmt: skip
+def rebuild_kernel(p, first, last, samples, updates, walk, rows, space, next_full, least, exact, stored):
     """The rows of the features from ``first`` to ``last`` from nothing, in double precision; False if room has run out.
 
     ``start[f]`` is 0 if feature f may take the next full row, ``next_full[0]``, or −1.
-    ``begin[f]`` counts the entries of the samples in features before f; ``cursor[t]`` is where sample t has its first
-    feature that is not before ``first``, and is moved to ``last``. Squares are added to ``exact`` and ``stored``.
+    Squares are added to ``exact`` and ``stored``.
     """
+    indptr, indices, data = samples
+    ptr, columns, coefficients = updates
+    begin, cursor, who, factor, filled = walk
+    start, size, room, index, value, full = rows
+    top, end = space.top, space.end
     for f in range(first, last):
         filled[f - first] = begin[f] - begin[first]
     for t in range(cursor.shape[0]):
@@ -264,23 +288,25 @@ def rebuild_kernel(
 
 
 @kernel
-def tails_kernel(
-    rows, indptr, indices, data, start, size, full, head, leaves, ptr, idx, leaf, n_planes, scale, value, slack
-):
+def tails_kernel(which, samples, rows, head, leaves, paths, found):
     """Add to ``value[t, k]`` what columns from ``head`` on of full rows make of ``leaf[t, k]`` beside the true leaf.
 
     Of a path only the last column can be one of these. ``slack`` is then the largest value, or 0.
     """
+    indptr, indices, data = samples
+    start, size, full = rows.start, rows.size, rows.full
+    ptr, idx = paths
+    leaf, n_planes, scale, value, slack = found.leaf, found.size, found.scale, found.value, found.slack
     width = leaf.shape[1] + 1
     column, beyond, dots = np.empty(width, np.int32), np.empty(width, np.bool_), np.empty(width)
-    for t in range(rows.shape[0]):
+    for t in range(which.shape[0]):
         m = n_planes[t]
         for k in range(m + 1):  # the true leaf comes last
             path = leaves[t] if k == m else leaf[t, k]
             column[k] = idx[ptr[path + 1] - 1] if ptr[path] < ptr[path + 1] else 0
             beyond[k] = column[k] >= head
             dots[k] = 0.0
-        for j in range(indptr[rows[t]], indptr[rows[t] + 1]):
+        for j in range(indptr[which[t]], indptr[which[t] + 1]):
             f = indices[j]
             if size[f] < 0:
                 row, v = full[start[f]], np.float64(data[j])

@@ -22,10 +22,13 @@ import scipy.sparse as sp
 
 from nhsvm._jit import inlined, kernel, prefetch, widened
 from nhsvm.columns import Columns
-from nhsvm.engine.dual.planes import Planes
-from nhsvm.engine.samples import Scorer, SparseBatch, Updates, csr, squared_norms
-from nhsvm.engine.storage.addresses import Places, find_places, placed_kernel
+from nhsvm.engine.dual.block import Paths
+from nhsvm.engine.dual.planes import Batch, Planes, Pool
+from nhsvm.engine.samples import Samples, Scorer, SparseBatch, Updates, csr, squared_norms
+from nhsvm.engine.storage.addresses import Addresses, find_addresses, row_pass_kernel
 from nhsvm.engine.storage.row_kernels import (
+    FeatureLists,
+    FeatureWalk,
     apply_kernel,
     bounds_kernel,
     counts_kernel,
@@ -50,14 +53,14 @@ _SHARE = 0.2  # of the columns from which on a row is full: an entry of a short 
 _CLASSES = 64  # sizes of rooms
 _FREE = "free some memory, or raise the limits of this process (ulimit)"
 _HOLES = 4096  # rooms of one size that are remembered for reuse; others stay empty until rows are made anew
-Pool = tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]  # columns and values of entries, full rows
+_Reserved = tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]  # columns and values of entries, full rows
 
 
 class HybridWeights:
     """Samples in CSR form and the weights U of every column (node), feature-major, in short and full rows.
 
     It does what :class:`nhsvm.engine.storage.table.SparseWeights` does, in less memory, and in less time where weights
-    are sparse; passes over the planes in use need places found for them.
+    are sparse; working-set passes need addresses found for them.
 
     Parameters
     ----------
@@ -72,7 +75,7 @@ class HybridWeights:
         Bytes that the weights may take.
     """
 
-    placed = True
+    needs_addresses = True
 
     def __init__(self, X: sp.csr_array, n_columns: int, bias: float, dtype: Any, limit: int) -> None:
         self.indptr, self.indices, self.data = X.indptr, X.indices, X.data
@@ -104,6 +107,10 @@ class HybridWeights:
         counts_kernel(self.indices, counts[1:])
         return np.cumsum(counts)
 
+    def entries(self) -> Samples:
+        """The samples, as kernels read them."""
+        return Samples(self.indptr, self.indices, self.data)
+
     def intercept(self) -> npt.NDArray[Any]:
         """What the constant feature adds to the score of every column."""
         scaled: npt.NDArray[Any] = self.constant * self.dtype.type(self.bias)
@@ -133,16 +140,11 @@ class HybridWeights:
 
     def head_scores(self, rows: npt.NDArray[np.int64], head: int, out: npt.NDArray[Any]) -> None:
         """The same, but of full rows only the first columns are read; :meth:`add_tails` knows of the others."""
-        samples = self.indptr, self.indices, self.data
-        scores_kernel(rows, *samples, *self.rows.arrays, self.constant, self.bias, head, out)
+        scores_kernel(rows, *self.entries(), *self.rows.stored, self.constant, self.bias, head, out)
 
     def add_tails(self, rows: npt.NDArray[np.int64], leaves: IntArray, columns: Columns, found: Proposals) -> None:
         """Make the values of labels exact that were proposed by :meth:`head_scores` up to ``columns.head``."""
-        stored = self.rows
-        tails_kernel(
-            rows, self.indptr, self.indices, self.data, stored.start, stored.size, stored.full, columns.head, leaves,
-            *columns.paths, found.leaf, found.size, found.scale, found.value, found.slack,
-        )  # fmt: skip
+        tails_kernel(rows, self.entries(), self.rows.arrays, columns.head, leaves, columns.paths, found)
 
     def scorer(self, rows: npt.NDArray[np.int64]) -> Scorer:
         """``scorer(lo, hi, out)`` fills ``out[lo:hi]`` with the scores of the samples ``rows[lo:hi]``."""
@@ -152,31 +154,27 @@ class HybridWeights:
         """Samples that change the weights together; does not read the weights."""
         return HybridBatch(self, rows)
 
-    def cheap(self, planes: Any, columns: Any) -> bool:
+    def working_set_is_cheap(self, planes: Any, columns: Any) -> bool:
         """Never: a column of a short row is found by reading the row."""
         return False
 
-    def places(
+    def addresses(
         self, samples: PtrArray, leaves: IntArray, planes: Planes, columns: Columns, team: Team
-    ) -> Iterator[tuple[PtrArray, Places]]:
-        """Some samples at a time, and where they find the weights of their planes, for :meth:`cached_pass`."""
-        return find_places(self, samples, leaves, planes, columns, team)
+    ) -> Iterator[tuple[PtrArray, Addresses]]:
+        """Some samples at a time, and where they find the weights of their planes, for :meth:`working_set_pass`."""
+        return find_addresses(self, samples, leaves, planes, columns, team)
 
-    def cached_pass(
-        self, samples: PtrArray, leaves: IntArray, costs: FloatArray, pool: tuple[Any, ...], columns: Columns,
-        unscaled: bool, tolerance: float, gaps: FloatArray, places: Places,
-    ) -> float:  # fmt: skip
-        """Block steps over the planes in use, one sample after the other; returns the gain of the dual."""
-        rows = self.rows
-        placed = (rows.start, rows.size, rows.full, self.constant, *places)
-        return float(
-            placed_kernel(
-                samples, leaves, costs, self.squared_norms, *pool, self.indptr, self.indices, self.data, self.bias,
-                rows.value, placed, *columns.paths, columns.alpha, columns.nests and unscaled, tolerance, gaps,
-            )
-        )  # fmt: skip
+    def working_set_pass(
+        self, batch: Batch, pool: Pool, paths: Paths, tolerance: float, gaps: FloatArray, addresses: Addresses
+    ) -> float:
+        """Block steps over the working set, one sample after the other; returns the gain of the dual."""
+        rows = self.rows.arrays
+        gain = row_pass_kernel(
+            batch, pool, self.entries(), self.bias, rows, self.constant, addresses, paths, tolerance, gaps
+        )
+        return float(gain)
 
-    def apart(self) -> float:
+    def column_cost(self) -> float:
         """Time to read one column by itself, in units of one among all columns."""
         return np.inf
 
@@ -236,18 +234,16 @@ class HybridWeights:
         """The blocks of one thread; whether there was room."""
         if not which:
             return True
-        begin, rows, parts = self.begin, self.rows, self.rows.parts
+        begin, rows = self.begin, self.rows
         most = max(int(begin[blocks[b + 1]] - begin[blocks[b]]) for b in which)
         wide = max(int(blocks[b + 1] - blocks[b]) for b in which)
-        who, factor = np.empty(most, np.int64), np.empty(most, self.data.dtype)
+        who, factor, filled = np.empty(most, np.int64), np.empty(most, self.data.dtype), np.empty(wide, np.int64)
         cursor = first_entries(self.indptr, self.indices, int(blocks[which[0]]))
-        filled = np.empty(wide, np.int64)
-        next_full = np.array([first_full])
+        walk, next_full = FeatureWalk(begin, cursor, who, factor, filled), np.array([first_full])
         return all(
             rebuild_kernel(
-                p, blocks[b], blocks[b + 1], begin, cursor, self.indptr, self.indices, self.data, *updates,
-                who, factor, filled, rows.start, rows.size, rows.room, rows.index, rows.value, rows.full,
-                next_full, rows.least, *parts[:2], exact[b], stored[b],
+                p, blocks[b], blocks[b + 1], self.entries(), updates, walk, rows.arrays, rows.space, next_full,
+                rows.least, exact[b], stored[b],
             )
             for b in which
         )  # fmt: skip
@@ -304,22 +300,14 @@ class HybridBatch(SparseBatch):
         """U_n += coefficient · x_t for every update (t, n, coefficient); threads share the features."""
         w, rows = self.weights, self.weights.rows
         rows.for_threads(team.size)
-        features, starts, order, value = self._lists
-        ptr = updates.indptr[:-1], updates.indptr[1:]
-        rows.n_taken = promote_kernel(
-            features, rows.free, rows.n_taken, rows.start, rows.size, rows.room, rows.index, rows.value, rows.full,
-            rows.least,
-        )  # fmt: skip
-        coefficients = updates.values[: updates.indptr[-1]].astype(w.dtype)
+        lists = FeatureLists(*self._lists)
+        rows.n_taken = promote_kernel(lists.features, rows.free, rows.n_taken, rows.arrays, rows.least)
+        changes = updates._replace(values=updates.values[: updates.indptr[-1]].astype(w.dtype))
         enough = np.zeros(team.size, dtype=bool)
 
         def work(lo: int, hi: int) -> None:
             for p in range(lo, hi):
-                enough[p] = apply_kernel(
-                    p, team.size, features, starts[:-1], starts[1:], order, value,
-                    *ptr, updates.columns, coefficients,
-                    rows.start, rows.size, rows.room, rows.index, rows.value, rows.full, *rows.parts[:4],
-                )  # fmt: skip
+                enough[p] = apply_kernel(p, team.size, lists, changes, rows.arrays, rows.space)
 
         team.split(team.size, work)
         if not enough.all():
@@ -328,14 +316,25 @@ class HybridBatch(SparseBatch):
             self._apply_bias(updates, w.constant)
 
 
-class Room(NamedTuple):
+class RowArrays(NamedTuple):
+    """Rows as kernels read and change them; see :class:`Rows`."""
+
+    start: PtrArray
+    size: IntArray
+    room: IntArray
+    column: npt.NDArray[Any]
+    value: npt.NDArray[Any]
+    full: npt.NDArray[Any]
+
+
+class FreeSpace(NamedTuple):
     """What threads take room from, one entry each; arrays that kernels change."""
 
     top: PtrArray  # first free entry
     end: PtrArray
     holes: npt.NDArray[np.int64]  # (threads, classes, holes) where rooms begin that rows have left
     n_holes: npt.NDArray[np.int64]  # (threads, classes)
-    place: npt.NDArray[np.int64]  # (threads, columns) entry of each column in the row at hand, counted on from base
+    entry: npt.NDArray[np.int64]  # (threads, columns) entry of each column in the row at hand, counted on from base
     base: PtrArray
 
 
@@ -376,7 +375,7 @@ class Rows:
         self.least = max(4, int(_SHARE * n_columns))  # entries from which on a row is full
         self.share(n_threads)
 
-    def _reserved(self, narrow: np.dtype[Any]) -> tuple[int, Pool]:
+    def _reserved(self, narrow: np.dtype[Any]) -> tuple[int, _Reserved]:
         """Twice what rows may take, since room that they have left, and parts of other threads, are not to be had.
 
         What is used counts against the limit in any case. A system that gives no more than it has, or has limits of
@@ -394,7 +393,7 @@ class Rows:
                     ) from error
             size //= 2  # what a part of it had got is free again here
 
-    def _allocated(self, size: int, narrow: np.dtype[Any]) -> Pool:
+    def _allocated(self, size: int, narrow: np.dtype[Any]) -> _Reserved:
         """Pool and full rows of ``size`` bytes each, at most."""
         most = min(size // self.entry_bytes, 4 * self.n_rows * self.n_columns) + 64
         full = min(size // self.full_bytes, self.n_rows), self.n_columns
@@ -405,7 +404,7 @@ class Rows:
         self.size[:], self.room[:] = 0, 0
         cuts = np.arange(n_threads + 1, dtype=np.int64)
         pool = cuts * len(self.value) // n_threads
-        self.parts = Room(
+        self.space = FreeSpace(
             pool[:-1].copy(), pool[1:],
             np.empty((n_threads, _CLASSES, _HOLES), np.int64), np.zeros((n_threads, _CLASSES), np.int64),
             np.full((n_threads, self.n_columns), -1, np.int64), np.zeros(n_threads, np.int64),
@@ -436,18 +435,23 @@ class Rows:
 
     def for_threads(self, n_threads: int) -> None:
         """Be ready for changes by so many threads; rows that were made for another number are forgotten."""
-        if len(self.parts.top) != n_threads:
+        if len(self.space.top) != n_threads:
             self.share(n_threads)
 
     @property
-    def arrays(self) -> tuple[Any, ...]:
+    def arrays(self) -> RowArrays:
+        """The rows, as kernels change them."""
+        return RowArrays(self.start, self.size, self.room, self.index, self.value, self.full)
+
+    @property
+    def stored(self) -> tuple[Any, ...]:
         """(start, size, index, value, full), for reading."""
         return self.start, self.size, self.index, self.value, self.full
 
     @property
     def used(self) -> int:
         """Bytes of the pool that have been written to since rows were last made anew."""
-        entries = int((self.parts.top - self._pool_start).sum())
+        entries = int((self.space.top - self._pool_start).sum())
         return entries * int(self.entry_bytes) + self.n_full * int(self.full_bytes)
 
     @property
@@ -480,14 +484,14 @@ class Rows:
         if not ordered:
             index, value, full = np.empty(n, index.dtype), np.empty(n, self.dtype), np.empty_like(full[: len(wide)])
         parts = (self.start, size, self.index, self.value, self.full, start, index, value, full)
-        with Team(1 if ordered else len(self.parts.top)) as team:  # within the pool, a row goes where the last one was
+        with Team(1 if ordered else len(self.space.top)) as team:  # within the pool, a row goes where the last one was
             team.split(self.n_rows, lambda lo, hi: _pack_kernel(lo, hi, *parts))
         self.index, self.value, self.full = self.index[:0].copy(), self.value[:0].copy(), self.full[:0].copy()
         if ordered:  # nothing else refers to them
             index.resize(n, refcheck=False)
             value.resize(n, refcheck=False)
             full.resize((len(wide), self.n_columns), refcheck=False)
-        self.share(len(self.parts.top))
+        self.share(len(self.space.top))
         return StoredRows(start, size, index, value, full, constant)
 
     def exhausted(self) -> MemoryLimitError:
@@ -504,12 +508,12 @@ class Rows:
     def column_norms(self) -> FloatArray:
         """Σ of squares of every column."""
         total = np.zeros(self.n_columns)
-        _norms_kernel(*self.arrays, total)
+        _norms_kernel(*self.stored, total)
         return total
 
     def rescale(self, factors: FloatArray) -> None:
         """Multiply every column by a factor."""
-        _rescale_kernel(*self.arrays, factors)
+        _rescale_kernel(*self.stored, factors)
 
 
 @inlined

@@ -13,24 +13,26 @@ import scipy.sparse as sp
 
 from nhsvm._jit import inlined, kernel, prefetch, widened
 from nhsvm.columns import Columns
-from nhsvm.engine.dual.plane_step import _cached_gradients, _shrink, _visit, _workspace
-from nhsvm.engine.samples import Scorer, SparseBatch, Updates, csr, squared_norms, unsigned
+from nhsvm.engine.dual.plane_step import drop_weightless, gradients, visit, workspace
+from nhsvm.engine.samples import Samples, Scorer, SparseBatch, Updates, csr, squared_norms, unsigned
 from nhsvm.hierarchy.graph import FloatArray, IntArray, PtrArray
+from nhsvm.oracles._proposals import Proposals
 from nhsvm.threads import Team
 
 if TYPE_CHECKING:
-    from nhsvm.engine.dual.planes import Planes
+    from nhsvm.engine.dual.block import Paths
+    from nhsvm.engine.dual.planes import Batch, Planes, Pool
 
 _OVERHEAD = 100  # time that a batch spends on a sample beside its columns, in units of one column
 _BLOCK = 2**20  # numbers in the double-precision buffer of one block of features
 _CACHE = 2**25  # bytes of weights that a processor's cache is taken to hold
 _NEAR, _FAR = 8, 128  # time of one weight read out of order, in units of one in order: from the cache, from memory
 _VECTOR = 4  # time of a product of two vectors, in units of one in a product of matrices
-_NONE = np.zeros(0, dtype=np.int32)  # dense samples need no lists of features
+_NO_LISTS, _NONE = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int32)  # dense samples need no lists of features
 _CHUNK = 1024  # samples that are turned into double precision at a time
 
 
-class CachedPasses(ABC):
+class TableWeights(ABC):
     """A base of weights that know their samples."""
 
     n_samples: int
@@ -39,53 +41,52 @@ class CachedPasses(ABC):
     values: npt.NDArray[Any]
     squared_norms: FloatArray
     grown = overfull = bulky = False  # a table has the size it has
-    placed = False  # a weight is found without looking for it
+    needs_addresses = False  # a weight is found without looking for it
 
     def learned(self) -> npt.NDArray[Any]:
         """U as a model keeps it."""
         return self.values
 
     @abstractmethod
-    def entries(self) -> tuple[Any, Any, Any]:
-        """(indptr, indices, data) of the samples."""
+    def entries(self) -> Samples:
+        """The samples, as kernels read them."""
 
     @abstractmethod
-    def apart(self) -> float:
+    def column_cost(self) -> float:
         """Time to read one column by itself, in units of one among all columns."""
 
-    def cheap(self, planes: Planes, columns: Columns) -> bool:
-        """Whether reading only the columns of planes in use is much less work than reading them all."""
+    def working_set_is_cheap(self, planes: Planes, columns: Columns) -> bool:
+        """Whether reading only the columns of the working set is much less work than reading them all."""
         if not planes.n_planes:  # the first labels of all samples would be the same
             return False
         used = columns.paths.sizes()[planes.leaf[planes.flat()[1]]].sum() + self.n_samples
-        return bool(self.apart() * used < self.n_samples * (self.n_columns + _OVERHEAD))
+        return bool(self.column_cost() * used < self.n_samples * (self.n_columns + _OVERHEAD))
 
-    def places(self, *_: Any) -> Iterator[tuple[PtrArray, None]]:
+    def head_scores(self, rows: npt.NDArray[np.int64], head: int, out: npt.NDArray[Any]) -> None:
+        """All scores: a table has nothing that takes long to read."""
+        self.scores(rows, out)
+
+    def add_tails(self, rows: npt.NDArray[np.int64], leaves: IntArray, columns: Columns, found: Proposals) -> None:
+        """Nothing: no scores were left out."""
+        return
+
+    @abstractmethod
+    def scores(self, rows: npt.NDArray[np.int64], out: npt.NDArray[Any]) -> None:
+        """``out[t] = U x`` for the samples ``rows``."""
+
+    def addresses(self, *_: Any) -> Iterator[tuple[PtrArray, None]]:
         """Nothing: no passes are to follow a batch pass."""
         return iter(())
 
-    def cached_pass(
-        self,
-        samples: PtrArray,
-        leaves: IntArray,
-        costs: FloatArray,
-        pool: tuple[Any, ...],
-        columns: Columns,
-        unscaled: bool,
-        tolerance: float,
-        gaps: FloatArray,
-        places: None = None,
+    def working_set_pass(
+        self, batch: Batch, pool: Pool, paths: Paths, tolerance: float, gaps: FloatArray, addresses: None = None
     ) -> float:
-        """Block steps over the planes in use, one sample after the other; returns the gain of the dual."""
-        return float(
-            cached_kernel(
-                samples, leaves, costs, self.squared_norms, *pool, *self.entries(), self.bias, self.values,
-                *columns.paths, columns.alpha, columns.nests and unscaled, tolerance, gaps,
-            )
-        )  # fmt: skip
+        """Block steps over the working set, one sample after the other; returns the gain of the dual."""
+        gain = table_pass_kernel(batch, pool, *self.entries(), self.bias, self.values, paths, tolerance, gaps)
+        return float(gain)
 
 
-class SparseWeights(CachedPasses):
+class SparseWeights(TableWeights):
     """Samples in CSR form and the weights U of every column (node), stored feature-major.
 
     Parameters
@@ -165,11 +166,11 @@ class SparseWeights(CachedPasses):
         """Samples that change the weights together; does not read the weights."""
         return TableBatch(self, rows)
 
-    def entries(self) -> tuple[Any, Any, Any]:
-        """(indptr, indices, data) of the samples."""
-        return self.indptr, self.indices, self.data
+    def entries(self) -> Samples:
+        """The samples, as kernels read them."""
+        return Samples(self.indptr, self.indices, self.data)
 
-    def apart(self) -> float:
+    def column_cost(self) -> float:
         """Time to read one column by itself, in units of one among all columns."""
         return _NEAR if self.values.nbytes <= _CACHE else _FAR
 
@@ -186,7 +187,7 @@ class SparseWeights(CachedPasses):
         n_blocks = -(-n_rows // step)
         exact = np.zeros((n_blocks, self.n_columns))
         stored = np.zeros((n_blocks, self.n_columns))
-        parts = (self.indptr, self.indices, self.data, self.bias, updates.indptr, updates.columns, updates.values)
+        parts = (self.entries(), self.bias, updates)
 
         def work(lo: int, hi: int) -> None:
             buffer = np.empty((step, self.n_columns))
@@ -242,9 +243,9 @@ def _sparse_apply_kernel(first, step, features, begin, end, order, value, ptr, p
 
 
 @kernel
-def _rebuild_kernel(
-    first, last, indptr, indices, data, bias, ptr, columns, coefficients, buffer, values, exact, stored
-):
+def _rebuild_kernel(first, last, samples, bias, updates, buffer, values, exact, stored):
+    indptr, indices, data = samples.indptr, samples.indices, samples.data
+    ptr, columns, coefficients = updates.indptr, updates.columns, updates.values
     n_features = values.shape[0] - 1
     n_columns = values.shape[1]
     for f in range(last - first):
@@ -304,7 +305,7 @@ class TableBatch(SparseBatch):
             self._apply_bias(updates, w.values[-1])
 
 
-class DenseWeights(CachedPasses):
+class DenseWeights(TableWeights):
     """Samples as a C-ordered array and the weights U of every column (node), a row each.
 
     Parameters
@@ -395,11 +396,11 @@ class DenseWeights(CachedPasses):
         """Samples that change the weights together; does not read the weights."""
         return DenseBatch(self, rows)
 
-    def entries(self) -> tuple[Any, Any, Any]:
-        """(indptr, indices, data) of the samples; dense ones need no lists of features."""
-        return _NONE, _NONE, self.X
+    def entries(self) -> Samples:
+        """The samples, as kernels read them; dense ones need no lists of features."""
+        return Samples(_NO_LISTS, _NONE, self.X)
 
-    def apart(self) -> float:
+    def column_cost(self) -> float:
         """Time of the product of one column by itself, in units of one in a product of matrices."""
         return _VECTOR
 
@@ -488,21 +489,20 @@ def _needed(y, leaf, m, ptr, idx, mark, columns):
 
 
 @kernel
-def cached_kernel(
-    samples, leaves, costs, norms, start, count, pool_leaf, pool_weight, pool_loss, pool_scale,
-    indptr, indices, data, bias, values, ptr, idx, alpha, nests, tolerance, gaps,
-):  # fmt: skip
+def table_pass_kernel(batch, pool, indptr, indices, data, bias, values, paths, tolerance, gaps):
     """A pass over the planes that samples have, changing U at once; returns the gain, and fills the gaps of the blocks.
 
     Dense samples have ``data`` of two dimensions and one row of weights a column; sparse ones have one row a feature.
     The choice is made when the kernel is compiled.
     """
+    samples, leaves, costs, norms = batch.samples, batch.leaves, batch.costs, batch.squared_norms
+    start, count, pool_leaf, pool_weight, pool_loss, pool_scale = pool
+    ptr, idx, n_columns = paths.ptr, paths.idx, paths.alpha.shape[0]
     width = 0
     for i in samples:
         width = max(width, count[i])
-    n_columns = alpha.shape[0]
     h, a, score = np.empty(width + 1), np.empty(width), np.zeros(n_columns)
-    work = _workspace(width, n_columns, ptr, idx)
+    work = workspace(width, paths)
     mark, columns, changes = work[1][0], work[1][2], work[1][3]
     needed, partial = np.empty(columns.shape[0], np.uint32), np.empty(columns.shape[0], values.dtype)
     weights = values.reshape(-1)
@@ -514,7 +514,7 @@ def cached_kernel(
             i = samples[t + 1]
             n = 0
             for k in range(count[i] + 1):
-                which = leaves[i]
+                which = leaves[t + 1]
                 if k < count[i]:
                     which = pool_leaf[start[i] + k]
                 if ptr[which + 1] > ptr[which]:
@@ -525,7 +525,7 @@ def cached_kernel(
                 for k in range(n):
                     prefetch(weights, base + ahead[k])
         i = samples[t]
-        m, y = count[i], leaves[i]
+        m, y = count[i], leaves[t]
         part = slice(start[i], start[i] + m)
         leaf, weight, loss, scale = pool_leaf[part], pool_weight[part], pool_loss[part], pool_scale[part]
         n = _needed(y, leaf, m, ptr, idx, mark, needed)
@@ -549,10 +549,8 @@ def cached_kernel(
                 partial[k] = dot
         for k in range(n):
             score[needed[k]] = partial[k]
-        _cached_gradients(h, score, y, leaf, loss, scale, m, ptr, idx)
-        gaps[t], gain, n = _visit(
-            h, a, m, y, costs[i], norms[i], leaf, weight, scale, ptr, idx, alpha, nests, tolerance, work
-        )
+        gradients(h, score, y, leaf, loss, scale, m, ptr, idx)
+        gaps[t], gain, n = visit(h, a, m, y, costs[t], norms[t], leaf, weight, scale, paths, tolerance, work)
         total += gain
         for k in range(n):
             partial[k] = changes[k]
@@ -572,5 +570,5 @@ def cached_kernel(
                 for f in range(x.shape[0]):
                     row[f] += partial[k] * x[f]
                 row[x.shape[0]] += bias * changes[k]
-        count[i] = _shrink(weight, leaf, loss, scale, m)
+        count[i] = drop_weightless(weight, leaf, loss, scale, m)
     return total
