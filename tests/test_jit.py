@@ -84,6 +84,16 @@ def test_the_stamp_is_of_all_files_with_kernels(tmp_path, monkeypatch):
     assert len({*found, _jit._sources.__wrapped__()}) == 2
 
 
+def test_the_stamp_is_also_of_named_tuples(tmp_path, monkeypatch):
+    """Machine code knows their fields by position, and numba's key of a kernel has no names of fields."""
+    monkeypatch.setattr(_jit, "_PACKAGE", tmp_path)
+    found = set()
+    for fields in ("    low: Array\n    high: Array\n", "    high: Array\n    low: Array\n"):
+        (tmp_path / "pairs.py").write_text("from typing import NamedTuple\n\n\nclass Pair(NamedTuple):\n" + fields)
+        found.add(_jit._sources.__wrapped__())
+    assert len(found) == 2
+
+
 DAMAGES = {
     "cut short": lambda raw: raw[:-1],
     "only the beginning": lambda raw: raw[:40],

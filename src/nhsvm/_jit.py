@@ -2,7 +2,7 @@
 
 A kernel is a plain function of arrays and scalars. It is compiled when first called, kept on disk for later processes,
 and releases the interpreter lock, so that threads run it side by side. What is kept holds as long as no file with
-kernels changes, so kernels may use functions of other files.
+kernels or named tuples changes, so kernels may use functions and tuples of other files.
 
 numba would keep it beside the source or below the home of the user, fail while modules are imported where neither can
 be written to, and run whatever it finds there. Here nothing is looked at before a kernel is called, a place that cannot
@@ -134,11 +134,14 @@ class _Kept(caching.FunctionCache):
 
 @cache
 def _sources() -> str:
-    """A hash of all files of the package that have kernels; some milliseconds, when a kernel is first called."""
+    """A hash of all files of the package that have kernels, or named tuples, whose fields kernels know by their order.
+
+    It takes some milliseconds, when a kernel is first called.
+    """
     found = hashlib.sha256()
     for path in sorted(_PACKAGE.rglob("*.py")):
         source = path.read_bytes()
-        if b"nhsvm._jit" in source or path == Path(__file__):
+        if b"nhsvm._jit" in source or b"NamedTuple" in source or path == Path(__file__):
             found.update(hashlib.sha256(source).digest())
     return found.hexdigest()
 
