@@ -31,7 +31,7 @@ from llvmlite import ir
 from numba import types
 from numba.core import caching, compiler
 from numba.core.serialize import dumps
-from numba.extending import intrinsic
+from numba.extending import intrinsic, overload
 from numba.misc.appdirs import AppDirs
 
 from nhsvm._atomic import new_file
@@ -41,6 +41,8 @@ _OPTIONS: dict[str, Any] = {"nogil": True, "fastmath": True, "error_model": "num
 _AppDirs: Any = AppDirs  # what numba has no types of
 _CompileResult: Any = compiler.CompileResult
 _dumps: Any = dumps
+_overload: Any = overload
+_NamedTuple: Any = types.BaseNamedTuple
 _index_key: Any = caching.FunctionCache._index_key
 _PACKAGE = Path(__file__).parent
 _DIGEST = hashlib.sha256().digest_size
@@ -63,6 +65,23 @@ def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
         function
     )
     return compiled
+
+
+def done_by(declared: Callable[..., Any], kind: type) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Say how kernels carry out ``declared``, a function without a body, if its first argument is a ``kind``.
+
+    A kind is a named tuple. Which function it is, is settled when a kernel is compiled, and it becomes a part of it.
+    """
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        def choose(block: Any, *rest: Any) -> Any:
+            is_kind = isinstance(block, _NamedTuple) and block.instance_class is kind
+            return function if is_kind else None
+
+        _overload(declared, jit_options=_OPTIONS | {"forceinline": True}, strict=False)(choose)
+        return function
+
+    return register
 
 
 # -- machine code on disk ---------------------------------------------------------------------------------------------

@@ -36,7 +36,7 @@ from nhsvm.datasets import (
 from nhsvm.datasets._blocks_format import Stored
 from nhsvm.datasets._blocks_reader import mapped
 from nhsvm.datasets.blocks import read_note
-from nhsvm.engine import storage as _memory
+from nhsvm.engine import storage
 from nhsvm.errors import DataError, LabelError, OptionError
 
 LSHTC = "4 0:17 1177338:2 97353:1\n3 0:9 97353:4\n# note\n2 5:1 0:3 7:1.5\n5 97353:0.25\n"
@@ -340,7 +340,7 @@ def test_weights_in_rows_are_the_same_too(tmp_path, several, monkeypatch):
     write_blocks(Dataset(y, NAMES, data.X), tmp_path / "a.blocks")
     disk = open_blocks(tmp_path / "a.blocks")
     table = NHSVM(NAMES, tol=1e-9).fit(data.X, y)
-    monkeypatch.setattr(_memory, "TABLE", 0)
+    monkeypatch.setattr(storage, "TABLE", 0)
     memory, blocks = (NHSVM(NAMES, tol=1e-9).fit(*given) for given in ((data.X, y), (disk.X, disk.y)))
     assert sp.issparse(blocks.coef_)
     assert (memory.coef_ != blocks.coef_).nnz == 0

@@ -7,13 +7,12 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from engine import test_multilabel as sets
+from engine import test_label_sets as sets
 from engine.conic import joint_optimum
 from engine.problems import force_passes, make_case, same_bits
 from nhsvm import Hierarchy, node_weights
 from nhsvm.columns import make_columns
-from nhsvm.engine import Alternating, Dual
-from nhsvm.engine import alternating as _budget
+from nhsvm.engine import Alternating, Dual, alternating
 from nhsvm.engine.alternating import Budget
 from nhsvm.errors import OptionError
 from nhsvm.objective import penalty
@@ -60,7 +59,7 @@ def test_joint_optimum(seed, dag):
 @pytest.mark.parametrize("seed", [1, 2, 4, 5, 7])
 def test_joint_optimum_by_prices(seed, monkeypatch):
     """The way of large DAGs."""
-    monkeypatch.setattr(_budget, "_EXACT", 0)
+    monkeypatch.setattr(alternating, "_EXACT", 0)
     case = shared_case(seed, dag=True, n=14, d=4, C=0.3)
     solution = Alternating(tol=1e-4, max_iter=3000).solve(case.problem)
     check(case, solution, 1e-4)

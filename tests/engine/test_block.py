@@ -228,10 +228,10 @@ def test_a_visit_reports_what_it_did(dag, flat):
 
 def test_a_visit_falls_back_when_the_exact_step_does_not_settle(monkeypatch):
     """Compiled code cannot be patched, so the Python bodies run, with an exact step that gives up."""
-    from nhsvm.engine.dual import plane_step as _block
+    from nhsvm.engine.dual import plane_step
 
     calls = []
-    monkeypatch.setattr(_block, "_tree_block", lambda *args: calls.append(1) and False)
+    monkeypatch.setattr(plane_step, "_tree_block", lambda *args: calls.append(1) and False)
     for seed in range(0, 70):
         block = Block(seed, planes=5)
         best = blocks.best(block.Q, block.h, block.a, block.cost)

@@ -9,8 +9,7 @@ import scipy.sparse as sp
 
 from engine.problems import MARGINS, force_passes, make_case
 from nhsvm import FlatSVM, Hierarchy
-from nhsvm.engine import prepare
-from nhsvm.engine import single_label as dual_module
+from nhsvm.engine import prepare, single_label
 from nhsvm.engine.single_label import PlanesAscent
 
 PASSES = ("batch", "cached")
@@ -293,11 +292,11 @@ def test_labels_that_nothing_tells_apart(passes, monkeypatch):
 
 def test_more_labels_than_a_visit_adds():
     """Few samples of a hundred classes: nearly every wrong leaf is a plane, more than one visit proposes."""
-    wide = Hierarchy.from_edges([("hub", i) for i in range(3 * dual_module._NEW)])
-    case = make_case(0, h=wide, alpha=np.r_[0.0, np.ones(3 * dual_module._NEW)], margin=("zero_one", False), n=6, d=5)
+    wide = Hierarchy.from_edges([("hub", i) for i in range(3 * single_label._NEW)])
+    case = make_case(0, h=wide, alpha=np.r_[0.0, np.ones(3 * single_label._NEW)], margin=("zero_one", False), n=6, d=5)
     solution = case.solve(tol=1e-8, max_iter=5000)
     case.check(solution, 1e-8)
-    assert solution.planes.count.max() > dual_module._NEW
+    assert solution.planes.count.max() > single_label._NEW
 
 
 @both_inputs

@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 
 from engine.set_problems import DAG, make, objective
-from nhsvm.engine import Dual, label_sets, leaf_search
-from nhsvm.engine import storage as _memory
+from nhsvm.engine import Dual, label_sets, leaf_search, storage
 from nhsvm.engine.leaf_search import LeafAscent, LeafSearch, set_ascent
 from nhsvm.engine.set_certificate import SetCertificate
-from nhsvm.engine.storage.rows import HybridWeights
+from nhsvm.engine.storage.rows import RowWeights
 from nhsvm.objective import Certificate, dual, penalty
 from nhsvm.oracles import DagMultilabel
 from nhsvm.oracles.brute_force import BruteForce
@@ -285,12 +284,12 @@ def test_errors_are_counted(monkeypatch):
 @both
 def test_weights_in_rows_learn_the_same(allow_empty, monkeypatch):
     table = Dual(tol=1e-3, max_iter=1000).solve(make(DAG, allow_empty=allow_empty, sparse=True, n=100)[0])
-    monkeypatch.setattr(_memory, "TABLE", 0)
+    monkeypatch.setattr(storage, "TABLE", 0)
     rows = []
     for threads in (1, 2):
         problem, _, _ = make(DAG, allow_empty=allow_empty, sparse=True, n=100, memory=2**24)
         rows.append(Dual(tol=1e-3, max_iter=1000, n_threads=threads).solve(problem))
-    assert all(isinstance(solution.weights, HybridWeights) for solution in rows)
+    assert all(isinstance(solution.weights, RowWeights) for solution in rows)
     assert rows[0].converged
     assert rows[0].certificate == rows[1].certificate
     assert rows[0].certificate.primal == pytest.approx(table.certificate.primal, rel=2e-3)

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from engine.test_places import ready
-from nhsvm.engine.storage import rows as _rows
+from engine.test_addresses import ready
+from nhsvm.engine.storage import rows as rows_module
 from nhsvm.oracles._proposals import Proposals
 from nhsvm.oracles.single_label import leaf_scores
 
@@ -17,7 +17,7 @@ seeds = st.integers(0, 2**32)
 @given(seed=seeds)
 def test_values_with_tails_are_those_of_all_weights(share, seed):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_rows, "_SHARE", share)
+        patch.setattr(rows_module, "_SHARE", share)
         case, planes, (rows, table) = ready(seed, n_nodes=40, d=12)
     p, columns = case.problem, case.problem.columns
     samples = np.random.default_rng(seed).permutation(p.n_samples)

@@ -12,14 +12,15 @@ one round is exact; elsewhere rounds go on until no leaf violates its condition 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from nhsvm._jit import inlined, kernel
+from nhsvm._jit import done_by, inlined, kernel
 from nhsvm.columns import Columns
 from nhsvm.engine.certificate import CANCELLED, excess
+from nhsvm.engine.dual.batch import Sweeps, batch_kernel, step, workspace_of
 from nhsvm.engine.dual.block import Paths, warm_start_factors
 from nhsvm.engine.dual.planes import Batch, Planes
 from nhsvm.engine.samples import Updates
@@ -51,9 +52,8 @@ class Boxes(Planes):
         corrections = np.empty((room, len(samples)), dtype=gram.dtype)
         before = found.weight.copy()
         batch = Batch(samples, _NO_LEAVES, problem.costs[samples], norms)
-        gain = box_batch_kernel(
-            batch, found, before, gram, corrections, Paths.of(columns), problem.path_sums, tolerance, sweeps, slow
-        )
+        block = BoxBlock(batch, found, before, Paths.of(columns), problem.path_sums, tolerance)
+        gain = batch_kernel(block, gram, corrections, columns.n_columns, Sweeps(sweeps, slow=slow))
         moved = (np.arange(before.shape[1]) < size[:, None]) & (found.weight != before)
         change = (found.weight[moved] - before[moved]) * found.scale[moved]
         updates = spread(moved.sum(axis=1), found.leaf[moved], change, columns)
@@ -243,57 +243,48 @@ def _keep_used(leaf, weight, value, scale, before, m):
     return n
 
 
-@kernel
-def box_batch_kernel(batch, found, before, gram, corrections, paths, sums, tolerance, sweeps, slow):
-    """Block steps for the samples of a batch, in order, up to ``sweeps`` times; returns the gain of the dual.
+class BoxBlock(NamedTuple):
+    """Leaves of the samples of a batch that may move, with the gradients from before it."""
 
-    The last sweep is one that gains no more than the share ``slow`` of what all have gained.
+    batch: Batch
+    found: Proposals
+    before: FloatArray
+    paths: Paths
+    sums: FloatArray  # Σ α on the path of every leaf
+    tolerance: float
 
-    ``value`` holds the gradients from before the batch. ``corrections[place[n], t]`` is what the steps taken since have
-    added to the score of column n for sample t: they are known from the inner products ``gram`` of the samples.
-    """
-    costs, norms = batch.costs, batch.squared_norms
-    leaf, weight, value, scale, size = found.leaf, found.weight, found.value, found.scale, found.size
+
+@done_by(workspace_of, BoxBlock)
+def _box_workspace(block):
+    n_columns = block.paths.alpha.shape[0]
+    own = np.empty(block.found.leaf.shape[1]), np.zeros(n_columns), np.zeros(n_columns, np.bool_)
+    return own, np.empty(n_columns, np.int32), np.empty(n_columns)
+
+
+@done_by(step, BoxBlock)
+def _box_step(block, t, sweep, corrections, work):
+    batch, found, before, paths, sums, tolerance = block
+    leaf, weight, value, scale = found.leaf[t], found.weight[t], found.value[t], found.scale[t]
     ptr, idx, alpha, _ = paths
-    n_batch, width = leaf.shape
-    n_columns = alpha.shape[0]
-    place = np.full(n_columns, -1, np.int32)
-    n_places = 0
-    h = np.empty(width)
-    columns, delta, seen = np.empty(n_columns, np.int32), np.zeros(n_columns), np.zeros(n_columns, np.bool_)
-    total = 0.0
-    for sweep in range(sweeps):
-        gained = 0.0
-        for t in range(n_batch):
-            m = size[t]
-            for k in range(m):
-                x = 0.0
-                for e in range(ptr[leaf[t, k]], ptr[leaf[t, k] + 1]):
-                    if place[idx[e]] >= 0:
-                        x += corrections[place[idx[e]], t]
-                h[k] = value[t, k] - scale[t, k] * x
-            gain, n = _box_visit(
-                h, m, costs[t], norms[t], leaf[t], weight[t], scale[t], paths, sums, tolerance, (columns, delta, seen)
-            )
-            gained += gain
-            for k in range(n):
-                c = columns[k]
-                if place[c] < 0:
-                    place[c] = n_places
-                    corrections[n_places, :] = 0.0
-                    n_places += 1
-                row, products = corrections[place[c]], gram[t]
-                amount = gram.dtype.type(alpha[c] * delta[c])
-                for u in range(n_batch):
-                    row[u] += amount * products[u]
-                delta[c] = 0.0
-                seen[c] = False
-            if sweep == 0:  # later sweeps are for the leaves of the working set
-                size[t] = _keep_used(leaf[t], weight[t], value[t], scale[t], before[t], m)
-        total += gained
-        if gained <= slow * total:
-            break
-    return total
+    row_of, values = corrections
+    (h, delta, seen), columns, changes = work
+    m = found.size[t]
+    for k in range(m):
+        x = 0.0
+        for e in range(ptr[leaf[k]], ptr[leaf[k] + 1]):
+            if row_of[idx[e]] >= 0:
+                x += values[row_of[idx[e]], t]
+        h[k] = value[k] - scale[k] * x
+    own = columns, delta, seen
+    gain, n = _box_visit(h, m, batch.costs[t], batch.squared_norms[t], leaf, weight, scale, paths, sums, tolerance, own)
+    for k in range(n):
+        c = columns[k]
+        changes[k] = alpha[c] * delta[c]
+        delta[c] = 0.0
+        seen[c] = False
+    if sweep == 0:  # later sweeps are for the working set
+        found.size[t] = _keep_used(leaf, weight, value, scale, before[t], m)
+    return gain, n
 
 
 @kernel

@@ -12,12 +12,13 @@ by in nearly all samples, and raising a few levels takes that away from all of t
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from nhsvm._jit import inlined, kernel
-from nhsvm.hierarchy.graph import IntArray, PtrArray
+from nhsvm._jit import done_by, inlined, kernel
+from nhsvm.engine.dual.batch import step, workspace_of
+from nhsvm.hierarchy.graph import FloatArray, IntArray, PtrArray
 
 ALL, USED, SETTLE = 0, 1, 2  # what a visit moves
 _MOVES = 12  # of mass a visit
@@ -34,7 +35,6 @@ class Visit(NamedTuple):
     allow_empty: bool
     part: int  # what is moved: ALL, USED or SETTLE
     tolerance: float
-    sweeps: int
 
 
 class LevelPointers(NamedTuple):
@@ -243,7 +243,7 @@ def _visit(C, q, how, weight, graph, z, r, alpha, held, still, work):
 
     ``still`` has the leaves of every cell that were at their best when they were last visited: these are left alone.
     """
-    allow_empty, part, tolerance, _ = how
+    allow_empty, part, tolerance = how
     path_ptr, path = graph.path_ptr, graph.path
     _, _, _, inside, below = work
     n_cells, n, n_leaves = weight.shape[0], r.shape[0], path_ptr.shape[0] - 1
@@ -290,82 +290,81 @@ def _visit(C, q, how, weight, graph, z, r, alpha, held, still, work):
     return gained
 
 
-@kernel
-def level_batch_kernel(which, costs, norms, layout, ends, gram, corrections, alpha, how, gaps):
-    """Visits of some samples of a layout, in order, ``sweeps`` times; returns the gain, and fills the gaps first met.
+class LevelBlock(NamedTuple):
+    """Cells of some samples of a layout, with the gradients from before the batch."""
 
-    ``gradient`` is from before the batch; ``corrections[place[n], b]`` is what the steps taken since have added to the
-    score of column n for the b-th of them.
-    """
-    local_ptr, cell_ptr, leaf_ptr, path_ptr, child_at, z_ptr = ends
-    column, gradient, held, weight, z = layout.column, layout.gradient, layout.held, layout.weight, layout.z
-    path, child_ptr, child = layout.path, layout.child_ptr, layout.child
-    allow_empty, part, tolerance, sweeps = how
-    n_local, n_still, n_leaves = 0, 0, 0
-    for t in which:
+    which: PtrArray  # positions in the layout
+    costs: FloatArray
+    norms: FloatArray
+    layout: Any
+    ends: LevelPointers
+    alpha: FloatArray
+    how: Visit
+    gaps: FloatArray  # filled: as they were in the first sweep
+
+
+@done_by(workspace_of, LevelBlock)
+def _level_workspace(block):
+    local_ptr, cell_ptr, leaf_ptr = block.ends.local, block.ends.cell, block.ends.leaf
+    n_local, n_leaves = 0, 0
+    at_still = np.zeros(block.which.shape[0] + 1, np.int64)
+    for b in range(block.which.shape[0]):
+        t = block.which[b]
         n_local = max(n_local, local_ptr[t + 1] - local_ptr[t])
         n_leaves = max(n_leaves, leaf_ptr[t + 1] - leaf_ptr[t])
-        n_still += (cell_ptr[t + 1] - cell_ptr[t]) * (leaf_ptr[t + 1] - leaf_ptr[t])
-    still = np.zeros(n_still, np.uint8)
-    work = (
+        at_still[b + 1] = at_still[b] + (cell_ptr[t + 1] - cell_ptr[t]) * (leaf_ptr[t + 1] - leaf_ptr[t])
+    still = np.zeros(at_still[block.which.shape[0]], np.uint8)
+    visits = (
         np.full(n_local, -1, np.int32), np.empty(n_local), np.empty(n_local, np.int32), np.empty(n_leaves, np.int32),
         np.empty(n_local, np.int32),
     )  # fmt: skip
-    r, a, before = np.empty(n_local), np.empty(n_local), np.empty(n_local)
-    place = np.full(alpha.shape[0], -1, np.int32)
-    n_places = 0
-    total = 0.0
-    for sweep in range(sweeps):
-        moved = False
-        at_still = 0
-        what = USED if part == ALL and sweep > 0 else part
-        if sweep % 2 == 0:  # every other sweep is over all leaves: half of the time, and nearly all of the gain
-            for e in range(n_still):
-                still[e] = 0
-        for b in range(which.shape[0]):
-            t = which[b]
-            lo, hi = local_ptr[t], local_ptr[t + 1]
-            n = hi - lo
-            for j in range(n):
-                c = column[lo + j]
-                a[j] = alpha[c]
-                before[j] = held[lo + j]
-                r[j] = gradient[lo + j]
-                if place[c] >= 0:
-                    r[j] += corrections[place[c], b]
-            n_cells = cell_ptr[t + 1] - cell_ptr[t]
-            shapes = z[z_ptr[t] : z_ptr[t + 1]].reshape((n_cells, n))
-            graph = LocalGraph(
-                path_ptr[leaf_ptr[t] : leaf_ptr[t + 1] + 1], path, child_ptr[lo + 2 * t : hi + 2 * t + 2],
-                child[child_at[t] :],
-            )  # fmt: skip
-            gain = _visit(
-                costs[t], norms[t], Visit(allow_empty, what, tolerance, sweeps), weight[cell_ptr[t] : cell_ptr[t + 1]],
-                graph, shapes, r[:n], a[:n], held[lo:hi], still[at_still:], work,
-            )  # fmt: skip
-            at_still += n_cells * (leaf_ptr[t + 1] - leaf_ptr[t])
-            total += gain
-            if sweep == 0:
-                gaps[b] = 2.0 * gain  # a parabola's gap, seen from its start
-            earliest = b + 1 if sweep == sweeps - 1 else 0
-            products = gram[b, earliest:]
-            for j in range(n):
-                change = before[j] - held[lo + j]
-                if change == 0.0:
-                    continue
-                moved = True
-                c = column[lo + j]
-                if place[c] < 0:
-                    place[c] = n_places
-                    corrections[n_places, :] = 0.0
-                    n_places += 1
-                row = corrections[place[c], earliest:]
-                amount = alpha[c] * change
-                for u in range(row.shape[0]):
-                    row[u] += amount * products[u]
-        if not moved:
-            break
-    return total
+    own = visits, still, at_still, np.empty(n_local), np.empty(n_local), np.empty(n_local)
+    return own, np.empty(n_local, np.int32), np.empty(n_local)
+
+
+@done_by(step, LevelBlock)
+def _level_step(block, b, sweep, corrections, work):
+    which, costs, norms, layout, ends, alpha, how, gaps = block
+    local_ptr, cell_ptr, leaf_ptr, path_ptr, child_at, z_ptr = ends
+    column, gradient, held = layout.column, layout.gradient, layout.held
+    row_of, values = corrections
+    (visits, still, at_still, r, a, before), columns, changes = work
+    allow_empty, part, tolerance = how
+    t = which[b]
+    mine = still[at_still[b] : at_still[b + 1]]
+    if sweep % 2 == 0:  # every other sweep is over all leaves: half of the time, and nearly all of the gain
+        for e in range(mine.shape[0]):
+            mine[e] = 0
+    lo, hi = local_ptr[t], local_ptr[t + 1]
+    n = hi - lo
+    for j in range(n):
+        c = column[lo + j]
+        a[j] = alpha[c]
+        before[j] = held[lo + j]
+        r[j] = gradient[lo + j]
+        if row_of[c] >= 0:
+            r[j] += values[row_of[c], b]
+    n_cells = cell_ptr[t + 1] - cell_ptr[t]
+    shapes = layout.z[z_ptr[t] : z_ptr[t + 1]].reshape((n_cells, n))
+    graph = LocalGraph(
+        path_ptr[leaf_ptr[t] : leaf_ptr[t + 1] + 1], layout.path, layout.child_ptr[lo + 2 * t : hi + 2 * t + 2],
+        layout.child[child_at[t] :],
+    )  # fmt: skip
+    what = Visit(allow_empty, USED if part == ALL and sweep > 0 else part, tolerance)
+    gain = _visit(
+        costs[t], norms[t], what, layout.weight[cell_ptr[t] : cell_ptr[t + 1]], graph, shapes, r[:n], a[:n],
+        held[lo:hi], mine, visits,
+    )  # fmt: skip
+    if sweep == 0:
+        gaps[b] = 2.0 * gain  # a parabola's gap, seen from its start
+    n_changed = 0
+    for j in range(n):
+        change = before[j] - held[lo + j]
+        if change != 0.0:
+            columns[n_changed] = column[lo + j]
+            changes[n_changed] = alpha[column[lo + j]] * change
+            n_changed += 1
+    return gain, n_changed
 
 
 @inlined

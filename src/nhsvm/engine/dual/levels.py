@@ -28,8 +28,9 @@ import numpy.typing as npt
 from nhsvm._jit import kernel
 from nhsvm.columns import Columns
 from nhsvm.engine.certificate import excess
+from nhsvm.engine.dual.batch import Sweeps, batch_kernel
 from nhsvm.engine.dual.block import Steps, pointers
-from nhsvm.engine.dual.level_step import ALL, LevelPointers, Visit, layout_kernel, level_batch_kernel, rising_kernel
+from nhsvm.engine.dual.level_step import ALL, LevelBlock, LevelPointers, Visit, layout_kernel, rising_kernel
 from nhsvm.engine.samples import Updates
 from nhsvm.hierarchy.graph import FloatArray, IntArray, PtrArray, Ragged
 from nhsvm.oracles._dag_few import DagFew, Lists
@@ -297,10 +298,9 @@ class LevelSteps(Steps):
     def _visit(
         self, which: PtrArray, gram: FloatArray, room: FloatArray, tolerance: float, sweeps: int, gaps: FloatArray
     ) -> float:
-        how = Visit(self.allow_empty, self.part, float(tolerance), sweeps)
-        gain = level_batch_kernel(
-            which, self.costs, self.norms, self.layout, self.ends, gram, room, self.alpha, how, gaps
-        )
+        how = Visit(self.allow_empty, self.part, float(tolerance))
+        block = LevelBlock(which, self.costs, self.norms, self.layout, self.ends, self.alpha, how, gaps)
+        gain = batch_kernel(block, gram, room, len(self.alpha), Sweeps(sweeps))
         return float(gain)
 
 

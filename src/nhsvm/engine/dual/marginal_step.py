@@ -25,9 +25,13 @@ contracted: attach their children to their parent, and z_n = min(z_parent, Σ_c 
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
-from nhsvm._jit import inlined, kernel
+from nhsvm._jit import done_by, inlined, kernel
+from nhsvm.engine.dual.batch import step, workspace_of
+from nhsvm.hierarchy.graph import FloatArray, PtrArray
 
 _ROUNDS = 10  # Newton's method has settled by then, or it cycles
 _SNAP = 1e-14  # of C: what is that near to a bound is on it
@@ -371,61 +375,57 @@ def step_kernel(parent, alpha, r, z0, q, C, allow_empty, z):
     )
 
 
-@kernel
-def marginal_batch_kernel(
-    which, costs, norms, local_ptr, layout, gram, corrections, alpha, allow_empty, tolerance, sweeps, gaps
-):
-    """Block steps for some samples of a layout, in order, ``sweeps`` times; returns the gain of the dual.
+class MarginalBlock(NamedTuple):
+    """Node marginals of some samples of a layout, with the gradients from before the batch."""
 
-    ``gradient`` is from before; ``corrections[place[n], b]`` is what the steps taken since have added to the score of
-    column n for the b-th of the samples. ``gaps`` are those met in the first sweep.
-    """
-    column, parent, gradient, z = layout.column, layout.parent, layout.gradient, layout.held
+    which: PtrArray  # positions in the layout
+    costs: FloatArray
+    norms: FloatArray
+    local_ptr: PtrArray
+    layout: Any
+    alpha: FloatArray
+    allow_empty: bool
+    tolerance: float
+    gaps: FloatArray  # filled: as they were in the first sweep
+
+
+@done_by(workspace_of, MarginalBlock)
+def _marginal_workspace(block):
     width = 0
-    for t in which:
-        width = max(width, local_ptr[t + 1] - local_ptr[t])
-    work = workspace(width)
-    r, new, local = np.empty(width), np.empty(width), np.empty(width)
-    place = np.full(alpha.shape[0], -1, np.int32)
-    n_places = 0
-    total = 0.0
-    for sweep in range(sweeps):
-        moved = False
-        for b in range(which.shape[0]):
-            t = which[b]
-            lo, hi = local_ptr[t], local_ptr[t + 1]
-            n = hi - lo
-            for k in range(n):
-                c = column[lo + k]
-                local[k] = alpha[c]
-                r[k] = gradient[lo + k]
-                if place[c] >= 0:
-                    r[k] += corrections[place[c], b]
-            gap = block_gap(parent[lo:hi], r[:n], z[lo:hi], costs[t], allow_empty, work)
-            if sweep == 0:
-                gaps[b] = max(gap, 0.0)
-            if gap <= tolerance * costs[t]:
-                continue
-            total += marginal_step(
-                parent[lo:hi], local[:n], r[:n], z[lo:hi], norms[t], costs[t], allow_empty, new[:n], work
-            )
-            earliest = b + 1 if sweep == sweeps - 1 else 0
-            products = gram[b, earliest:]
-            for k in range(n):
-                change = z[lo + k] - new[k]
-                if change == 0.0:
-                    continue
-                moved = True
-                c = column[lo + k]
-                if place[c] < 0:
-                    place[c] = n_places
-                    corrections[n_places, :] = 0.0
-                    n_places += 1
-                row = corrections[place[c], earliest:]
-                amount = alpha[c] * change
-                for u in range(row.shape[0]):
-                    row[u] += amount * products[u]
-                z[lo + k] = new[k]
-        if not moved:
-            break
-    return total
+    for t in block.which:
+        width = max(width, block.local_ptr[t + 1] - block.local_ptr[t])
+    own = workspace(width), np.empty(width), np.empty(width), np.empty(width)
+    return own, np.empty(width, np.int32), np.empty(width)
+
+
+@done_by(step, MarginalBlock)
+def _marginal_step(block, b, sweep, corrections, work):
+    which, costs, norms, local_ptr, layout, alpha, allow_empty, tolerance, gaps = block
+    column, gradient, z = layout.column, layout.gradient, layout.held
+    row_of, values = corrections
+    (trees, r, new, local), columns, changes = work
+    t = which[b]
+    lo, hi = local_ptr[t], local_ptr[t + 1]
+    n = hi - lo
+    parent = layout.parent[lo:hi]
+    for k in range(n):
+        c = column[lo + k]
+        local[k] = alpha[c]
+        r[k] = gradient[lo + k]
+        if row_of[c] >= 0:
+            r[k] += values[row_of[c], b]
+    gap = block_gap(parent, r[:n], z[lo:hi], costs[t], allow_empty, trees)
+    if sweep == 0:
+        gaps[b] = max(gap, 0.0)
+    if gap <= tolerance * costs[t]:
+        return 0.0, 0
+    gain = marginal_step(parent, local[:n], r[:n], z[lo:hi], norms[t], costs[t], allow_empty, new[:n], trees)
+    n_changed = 0
+    for k in range(n):
+        change = z[lo + k] - new[k]
+        if change != 0.0:
+            columns[n_changed] = column[lo + k]
+            changes[n_changed] = alpha[column[lo + k]] * change
+            n_changed += 1
+            z[lo + k] = new[k]
+    return gain, n_changed

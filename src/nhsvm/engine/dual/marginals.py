@@ -17,8 +17,9 @@ import numpy.typing as npt
 
 from nhsvm._jit import inlined, kernel
 from nhsvm.engine.certificate import UNIT
+from nhsvm.engine.dual.batch import Sweeps, batch_kernel
 from nhsvm.engine.dual.block import Steps, warm_start_factors
-from nhsvm.engine.dual.marginal_step import marginal_batch_kernel
+from nhsvm.engine.dual.marginal_step import MarginalBlock
 from nhsvm.engine.samples import Updates
 from nhsvm.hierarchy.graph import FloatArray, IntArray, PtrArray, Ragged
 from nhsvm.threads import Team
@@ -177,10 +178,10 @@ class MarginalSteps(Steps):
     def _visit(
         self, which: PtrArray, gram: FloatArray, room: FloatArray, tolerance: float, sweeps: int, gaps: FloatArray
     ) -> float:
-        gain = marginal_batch_kernel(
-            which, self.costs, self.norms, self.local_ptr, self.layout, gram, room, self.alpha, self.allow_empty,
-            tolerance, sweeps, gaps,
-        )  # fmt: skip
+        block = MarginalBlock(
+            which, self.costs, self.norms, self.local_ptr, self.layout, self.alpha, self.allow_empty, tolerance, gaps
+        )
+        gain = batch_kernel(block, gram, room, len(self.alpha), Sweeps(sweeps))
         return float(gain)
 
 

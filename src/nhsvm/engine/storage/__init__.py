@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from nhsvm.engine.protocols import Weights
-from nhsvm.engine.storage.rows import HybridWeights
+from nhsvm.engine.storage.rows import RowWeights
 from nhsvm.engine.storage.table import DenseWeights, SparseWeights
 from nhsvm.errors import MemoryLimitError
 from nhsvm.sizes import two_sizes
@@ -33,7 +33,7 @@ def make_weights(X: Any, n_columns: int, bias: float, dtype: Any, limit: int | N
     dtype = np.dtype(dtype or X.dtype)
     if limit is not None and in_rows(X, n_columns, dtype, limit):
         _check_addresses(X.shape[1], limit)
-        return HybridWeights(X, n_columns, bias, dtype, limit)
+        return RowWeights(X, n_columns, bias, dtype, limit)
     return make_table(X, n_columns, bias, dtype, limit)
 
 

@@ -50,7 +50,7 @@ def find_addresses(
 
     Parameters
     ----------
-    weights : HybridWeights
+    weights : RowWeights
     samples : array of sample numbers
         Those to find addresses for.
     leaves : array of n_samples

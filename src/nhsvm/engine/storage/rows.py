@@ -56,7 +56,7 @@ _HOLES = 4096  # rooms of one size that are remembered for reuse; others stay em
 _Reserved = tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]  # columns and values of entries, full rows
 
 
-class HybridWeights:
+class RowWeights:
     """Samples in CSR form and the weights U of every column (node), feature-major, in short and full rows.
 
     It does what :class:`nhsvm.engine.storage.table.SparseWeights` does, in less memory, and in less time where weights
@@ -120,10 +120,10 @@ class HybridWeights:
         """U as a model keeps it; these weights are zero afterwards."""
         return self.rows.taken(self.constant)
 
-    def double(self) -> HybridWeights:
+    def double(self) -> RowWeights:
         """The same in double precision; weights start at zero."""
         X = csr(self.data, self.indices, self.indptr, (self.n_samples, self.n_features))
-        return HybridWeights(X, self.n_columns, self.bias, np.float64, self.rows.asked)
+        return RowWeights(X, self.n_columns, self.bias, np.float64, self.rows.asked)
 
     def column_norms(self) -> FloatArray:
         """‖U_n‖² of every column."""
@@ -150,9 +150,9 @@ class HybridWeights:
         """``scorer(lo, hi, out)`` fills ``out[lo:hi]`` with the scores of the samples ``rows[lo:hi]``."""
         return lambda lo, hi, out: self.scores(rows[lo:hi], out[lo:hi])
 
-    def batch(self, rows: npt.NDArray[np.int64]) -> HybridBatch:
+    def batch(self, rows: npt.NDArray[np.int64]) -> RowBatch:
         """Samples that change the weights together; does not read the weights."""
-        return HybridBatch(self, rows)
+        return RowBatch(self, rows)
 
     def working_set_is_cheap(self, planes: Any, columns: Any) -> bool:
         """Never: a column of a short row is found by reading the row."""
@@ -291,10 +291,10 @@ class StoredWeights:
         scores_kernel(rows, *samples, *stored.arrays, stored.constant, self.bias, out.shape[1], out)
 
 
-class HybridBatch(SparseBatch):
+class RowBatch(SparseBatch):
     """Some samples, with lists of who holds a feature, for weights in rows of any length."""
 
-    weights: HybridWeights
+    weights: RowWeights
 
     def apply(self, updates: Updates, team: Team) -> None:
         """U_n += coefficient · x_t for every update (t, n, coefficient); threads share the features."""

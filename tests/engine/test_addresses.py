@@ -7,19 +7,17 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from engine.problems import MARGINS, make_case
-from engine.test_hybrid import ENOUGH, close, table_of
-from nhsvm.engine import single_label as _in_use
-from nhsvm.engine import single_label as dual
-from nhsvm.engine import storage as _memory
+from engine.test_rows import ENOUGH, close, table_of
+from nhsvm.engine import single_label, storage
 from nhsvm.engine.ascent import Dual
 from nhsvm.engine.dual.block import Paths
 from nhsvm.engine.dual.planes import Batch, Pool
 from nhsvm.engine.samples import Updates
 from nhsvm.engine.single_label import PlanesAscent
-from nhsvm.engine.storage import addresses as _places
-from nhsvm.engine.storage import rows as _rows
+from nhsvm.engine.storage import addresses as addresses_module
+from nhsvm.engine.storage import rows as rows_module
 from nhsvm.engine.storage.addresses import find_addresses
-from nhsvm.engine.storage.rows import HybridWeights
+from nhsvm.engine.storage.rows import RowWeights
 from nhsvm.engine.storage.table import SparseWeights
 from nhsvm.threads import Team
 
@@ -28,7 +26,7 @@ seeds = st.integers(0, 2**32)
 
 @pytest.fixture(autouse=True)
 def _some_rows_are_short(monkeypatch):
-    monkeypatch.setattr(_rows, "_SHARE", 0.6)
+    monkeypatch.setattr(rows_module, "_SHARE", 0.6)
 
 
 def ready(seed, dtype=np.float64, passes=2, **options):
@@ -37,7 +35,7 @@ def ready(seed, dtype=np.float64, passes=2, **options):
     planes = case.solve(tol=1e-12, max_iter=passes).planes
     p = case.problem
     weights = [
-        HybridWeights(p.X, p.columns.n_columns, p.bias, dtype, ENOUGH),
+        RowWeights(p.X, p.columns.n_columns, p.bias, dtype, ENOUGH),
         SparseWeights.zeros(p.X, p.columns.n_columns, p.bias, dtype),
     ]
     with Team(2) as team:
@@ -147,10 +145,10 @@ def test_places_stay_while_rows_grow_and_become_full(seed):
 
 def test_parts_of_the_samples(monkeypatch):
     """With little room for addresses samples come in parts, each once."""
-    monkeypatch.setattr(_rows, "_SHARE", 2.0)
+    monkeypatch.setattr(rows_module, "_SHARE", 2.0)
     case, planes, (rows, _) = ready(1, n=300, n_nodes=60, d=40)
     samples = np.random.default_rng(0).permutation(np.flatnonzero(planes.count > 0))
-    monkeypatch.setattr(_places, "ADDRESS_BYTES", 2_000)
+    monkeypatch.setattr(addresses_module, "ADDRESS_BYTES", 2_000)
     with Team(2) as team:
         parts = list(find_addresses(rows, samples, case.problem.leaves, planes, case.problem.columns, team))
         assert not list(find_addresses(rows, samples[:0], case.problem.leaves, planes, case.problem.columns, team))
@@ -165,11 +163,11 @@ def test_fits_by_such_passes(room, monkeypatch):
     """As good as with a table, with fewer looks at all labels; the same to the last bit for any number of threads."""
     case = make_case(1, n=300, n_nodes=60, d=40, C=5.0)
     table = case.solve(tol=1e-6)
-    monkeypatch.setattr(_places, "ADDRESS_BYTES", room)
-    monkeypatch.setattr(_memory, "TABLE", 0)
-    monkeypatch.setattr(_rows, "_SHARE", 0.9)
+    monkeypatch.setattr(addresses_module, "ADDRESS_BYTES", room)
+    monkeypatch.setattr(storage, "TABLE", 0)
+    monkeypatch.setattr(rows_module, "_SHARE", 0.9)
     found = [case.with_(memory=ENOUGH).solve(tol=1e-6, n_threads=threads) for threads in (1, 3)]
-    assert isinstance(found[0].weights, HybridWeights)
+    assert isinstance(found[0].weights, RowWeights)
     assert found[0].converged
     assert found[0].certificate.primal == pytest.approx(table.certificate.primal, rel=2e-6)
     assert found[0].certificate == found[1].certificate
@@ -182,7 +180,7 @@ def test_fits_by_such_passes(room, monkeypatch):
 @pytest.fixture(params=[1, 3], ids=["flat", "deep"])
 def opening(request, monkeypatch):
     """A run with weights in rows, before its first pass; labels of the second are chosen by less than all weights."""
-    monkeypatch.setattr(_memory, "TABLE", 0)
+    monkeypatch.setattr(storage, "TABLE", 0)
     case = make_case(request.param, n=300, n_nodes=60, d=40, C=5.0).with_(memory=ENOUGH)
     assert (case.problem.columns.head > 0) == (request.param == 3)
     with Team(2) as team:
@@ -192,7 +190,7 @@ def opening(request, monkeypatch):
 @pytest.mark.parametrize("room", [500, 5_000, 2**28])
 def test_samples_whose_places_are_kept_and_the_others(opening, room, monkeypatch):
     """Each with planes is in one part, whatever there is room for."""
-    monkeypatch.setattr(_places, "ADDRESS_BYTES", room)
+    monkeypatch.setattr(addresses_module, "ADDRESS_BYTES", room)
     opening.weights.rows.least = 10**6  # no row becomes full
     opening.batch_pass()
     used = np.flatnonzero(opening.state.count > 0)
@@ -217,7 +215,7 @@ def test_a_first_pass_that_meets_little_does_not_go_back(opening, monkeypatch):
     monkeypatch.setattr(PlanesAscent, "over", lambda self, *args: looks.append(1) or over(self, *args))
     for share, times in ((0.0, 3), (1e9, 1)):
         looks.clear()
-        monkeypatch.setattr(_in_use, "_SETTLED", share)
+        monkeypatch.setattr(single_label, "_SETTLED", share)
         PlanesAscent(Dual(), opening.problem, None, opening.team).batch_pass()
         assert len(looks) == times
 
@@ -231,7 +229,7 @@ def test_places_are_forgotten_when_rows_are_made_anew(opening):
 
 def test_what_the_first_pass_gains_on_the_way_is_counted(opening, monkeypatch):
     """And steps are exact where labels were chosen by less than all weights: those of full rows get what was left."""
-    monkeypatch.setattr(_rows, "_SHARE", 0.2)
+    monkeypatch.setattr(rows_module, "_SHARE", 0.2)
     opening.weights.rows.least = 4
     opening.batch_pass()
     assert opening.weights.rows.n_full > 0
@@ -240,11 +238,11 @@ def test_what_the_first_pass_gains_on_the_way_is_counted(opening, monkeypatch):
 
 def test_the_first_pass_goes_back_to_what_it_has_met(monkeypatch):
     """Working-set passes while the first pass goes on leave a smaller gap than the same pass without."""
-    monkeypatch.setattr(_memory, "TABLE", 0)
+    monkeypatch.setattr(storage, "TABLE", 0)
     cases = [make_case(seed, n=300, n_nodes=60, d=40, C=1.0).with_(memory=ENOUGH) for seed in range(8)]
     gaps = []
     for turns in (1, 4):
-        monkeypatch.setattr(dual, "_TURNS", turns)
+        monkeypatch.setattr(single_label, "_TURNS", turns)
         gaps.append([case.solve(tol=1e-6, max_iter=1).certificate.gap for case in cases])
     assert sum(gaps[1]) < sum(gaps[0])
     assert sum(np.less(gaps[1], gaps[0])) >= 6
@@ -260,7 +258,7 @@ def test_only_the_first_pass_from_nothing_is_an_opening(opening):
 
 def test_one_pass_at_a_time(monkeypatch):
     """A run that goes on from dual variables is no first pass: its passes over the working set end no sooner."""
-    monkeypatch.setattr(_memory, "TABLE", 0)
+    monkeypatch.setattr(storage, "TABLE", 0)
     case = make_case(1, n=300, n_nodes=60, d=40, C=1.0).with_(memory=ENOUGH)
     one_after_another = None
     for _ in range(6):

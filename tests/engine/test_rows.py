@@ -7,14 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.problems import make_case
-from nhsvm.engine import prepare
-from nhsvm.engine import storage as _memory
+from nhsvm.engine import prepare, storage
 from nhsvm.engine.samples import Updates
 from nhsvm.engine.single_label import PlanesAscent
 from nhsvm.engine.storage import make_table, make_weights, table_bytes
-from nhsvm.engine.storage import rows as _hybrid
-from nhsvm.engine.storage import rows as _rows
-from nhsvm.engine.storage.rows import HybridWeights
+from nhsvm.engine.storage import rows as rows_module
+from nhsvm.engine.storage.rows import RowWeights
 from nhsvm.engine.storage.table import SparseWeights
 from nhsvm.errors import MemoryLimitError
 from nhsvm.persistence.checks import check_rows
@@ -64,7 +62,7 @@ class Case:
         X = rng.normal(size=(self.n, d)) * (rng.random((self.n, d)) < often)
         made = prepare(sp.csr_array(X), dtype)
         bias = float(rng.choice([0.0, 1.0]))
-        self.hybrid = HybridWeights(made, self.n_columns, bias, dtype, limit)
+        self.hybrid = RowWeights(made, self.n_columns, bias, dtype, limit)
         self.table = SparseWeights.zeros(made, self.n_columns, bias, dtype)
 
     def updates(self, n):
@@ -178,7 +176,7 @@ def test_what_a_model_keeps_of_rows_out_of_order(dtype, seed):
 
 def test_rows_become_full_when_they_fill():
     X = prepare(sp.csr_array(np.ones((3, 2))))
-    weights = HybridWeights(X, 100, 1.0, np.float64, ENOUGH)
+    weights = RowWeights(X, 100, 1.0, np.float64, ENOUGH)
     few = Updates(np.array([0, 5, 5, 5]), np.arange(5, dtype=np.int32), np.ones(5))
     many = Updates(np.array([0, 0, 40, 40]), np.arange(40, dtype=np.int32), np.ones(40))
     with Team(1) as team:
@@ -197,7 +195,7 @@ def test_room_that_rows_leave_is_used_again():
     """A pool of a few hundred entries is enough for rows that together have as many, whatever their way there."""
     rng = np.random.default_rng(0)
     X = prepare(sp.csr_array((rng.random((200, 40)) < 0.1).astype(float)))
-    weights = HybridWeights(X, 2_000, 0.0, np.float64, 2**21)
+    weights = RowWeights(X, 2_000, 0.0, np.float64, 2**21)
     with Team(2) as team:
         for _ in range(10):
             table = sp.random_array((200, 2_000), density=0.0005, rng=rng, format="csr")
@@ -212,7 +210,7 @@ def test_room_that_rows_leave_is_used_again():
 def test_no_room():
     X = prepare(sp.csr_array(np.eye(50)))
     updates = sp.random_array((50, 3_000), density=0.15, rng=np.random.default_rng(0), format="csr")
-    weights = HybridWeights(X, 3_000, 1.0, np.float64, 50_000)
+    weights = RowWeights(X, 3_000, 1.0, np.float64, 50_000)
     updates = Updates(updates.indptr.astype(np.int64), updates.indices.astype(np.int32), updates.data)
     with Team(1) as team:
         with pytest.raises(MemoryLimitError, match=r"50 features and 3,000 nodes need more than .* raise memory_limit"):
@@ -225,7 +223,7 @@ def test_the_kind_of_weights():
     X = prepare(sp.csr_array(np.eye(4)))
     assert isinstance(make_weights(X, 3, 1.0, None, None), SparseWeights)
     assert isinstance(make_weights(X, 3, 1.0, None, table_bytes(4, 3, float)), SparseWeights)
-    assert isinstance(make_weights(X, 3, 1.0, None, table_bytes(4, 3, float) - 1), HybridWeights)
+    assert isinstance(make_weights(X, 3, 1.0, None, table_bytes(4, 3, float) - 1), RowWeights)
     with pytest.raises(MemoryLimitError, match="4 features and 3 nodes needs 120 bytes, but 10 bytes may"):
         make_table(X, 3, 1.0, None, 10)
     with pytest.raises(MemoryLimitError, match="give sparse samples"):
@@ -238,8 +236,8 @@ def test_the_kind_of_weights():
 @pytest.fixture
 def in_rows(monkeypatch):
     """Weights in rows, all of them short."""
-    monkeypatch.setattr(_memory, "TABLE", 0)
-    monkeypatch.setattr(_rows, "_SHARE", 2.0)
+    monkeypatch.setattr(storage, "TABLE", 0)
+    monkeypatch.setattr(rows_module, "_SHARE", 2.0)
 
 
 def test_rows_are_made_anew_at_the_same_time_for_any_number_of_threads(in_rows, monkeypatch):
@@ -247,17 +245,17 @@ def test_rows_are_made_anew_at_the_same_time_for_any_number_of_threads(in_rows, 
     case = make_case(0, n=600, n_nodes=400, d=200, C=5.0)
     rare = np.random.default_rng(0).random((600, 200)) < np.geomspace(0.02, 1.0, 200)  # rows of all lengths
     case = case.with_(X=prepare(sp.csr_array(case.problem.X.toarray() * rare)), memory=ENOUGH)
-    monkeypatch.setattr(_hybrid, "_SMALL", ENOUGH)
+    monkeypatch.setattr(rows_module, "_SMALL", ENOUGH)
     used = []
     certify = PlanesAscent.certify
     monkeypatch.setattr(PlanesAscent, "certify", lambda self: (used.append(self.weights.rows.used), certify(self)))
     for threads in (1, 2):
         case.solve(max_iter=1, n_threads=threads)
     assert used[0] != used[1]  # else the next lines show nothing
-    monkeypatch.setattr(_hybrid, "_SMALL", min(used))
+    monkeypatch.setattr(rows_module, "_SMALL", min(used))
     made = []
-    original = HybridWeights.rebuild
-    monkeypatch.setattr(HybridWeights, "rebuild", lambda self, *args: (made.append(1), original(self, *args))[1])
+    original = RowWeights.rebuild
+    monkeypatch.setattr(RowWeights, "rebuild", lambda self, *args: (made.append(1), original(self, *args))[1])
     found = []
     for threads in (1, 2, 4):
         made.clear()
@@ -273,7 +271,7 @@ def test_many_threads_need_no_more_room(in_rows):
     updates = case.solve(tol=1e-2).planes.coefficients(p.leaves, p.columns)
 
     def made(limit, threads):
-        weights = HybridWeights(p.X, p.columns.n_columns, 1.0, np.float64, limit)
+        weights = RowWeights(p.X, p.columns.n_columns, 1.0, np.float64, limit)
         with Team(threads) as team:
             weights.rebuild(updates, team)
         return weights

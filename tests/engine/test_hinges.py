@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from nhsvm import Hierarchy
 from nhsvm.columns import make_columns
-from nhsvm.engine import Dual, prepare
-from nhsvm.engine import hinges as _independent
+from nhsvm.engine import Dual, hinges, prepare
+from nhsvm.engine.dual.batch import Sweeps, batch_kernel
 from nhsvm.engine.dual.block import Paths
-from nhsvm.engine.dual.boxes import box_batch_kernel, candidates_kernel, hinges_kernel, spread
+from nhsvm.engine.dual.boxes import BoxBlock, candidates_kernel, hinges_kernel, spread
 from nhsvm.engine.dual.planes import Batch, Pool
 from nhsvm.engine.problem import HingeProblem, Hinges, Measured
 from nhsvm.hierarchy.graph import Ragged
@@ -178,9 +178,8 @@ def run_batch(X, lists, h, alpha, cost, tolerance, sweeps, slow):
     corrections = np.empty((columns.n_columns, n))
     found = Proposals.empty(n, width)._replace(leaf=leaf, weight=weight, value=value, scale=scale, size=size)
     batch = Batch(np.arange(n), leaf[:0, 0], np.full(n, cost), (X**2).sum(axis=1))
-    gain = box_batch_kernel(
-        batch, found, before, X @ X.T, corrections, Paths.of(columns), sums, tolerance, sweeps, slow
-    )
+    block = BoxBlock(batch, found, before, Paths.of(columns), sums, tolerance)
+    gain = batch_kernel(block, X @ X.T, corrections, columns.n_columns, Sweeps(sweeps, slow=slow))
     return [(leaf[t, : size[t]], weight[t, : size[t]]) for t in range(n)], gain
 
 
@@ -305,7 +304,7 @@ def test_few_new_leaves(monkeypatch):
     """With one new leaf a visit the optimum is the same."""
     case = make_case(2, n=30)
     all_at_once = case.solve(tol=1e-6)
-    monkeypatch.setattr(_independent, "_NEW", 1)
+    monkeypatch.setattr(hinges, "_NEW", 1)
     slowly = case.solve(tol=1e-6)
     case.check(slowly, 1e-6)
     assert slowly.certificate.primal == pytest.approx(all_at_once.certificate.primal, rel=1e-6)
@@ -313,7 +312,7 @@ def test_few_new_leaves(monkeypatch):
 
 
 def test_many_batches(monkeypatch):
-    monkeypatch.setattr(_independent, "_BATCH", 7)
+    monkeypatch.setattr(hinges, "_BATCH", 7)
     case = make_case(4, n=50)
     case.check(case.solve(tol=1e-3, max_iter=5000), 1e-3)
 
