@@ -195,6 +195,7 @@ class Misled(DagMultilabel):
 
 def test_sets_that_are_worse_than_the_true_ones_do_not_make_the_gap_look_small():
     """A set below the true one would count as a negative slack; fits went on without a step where many were."""
+    oracle = Worst(DAG.graph)
     problem = dataclasses.replace(make(DAG)[0], oracle=Misled(DAG.graph))
     with Team(1) as team:
         ascent = set_ascent(Dual(), problem, None, team)
