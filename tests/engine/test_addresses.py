@@ -71,8 +71,9 @@ def test_a_pass_does_what_one_over_a_table_does(dtype, seed):
             np.testing.assert_allclose(table_of(rows), table.values, rtol=1e-3, atol=1e-3)
             if dtype == np.float64:
                 np.testing.assert_allclose(table_of(rows), table.values, rtol=1e-8, atol=1e-9)
-                for a, b in zip(ours[2], theirs[2], strict=True):
-                    np.testing.assert_allclose(a, b, rtol=1e-7, atol=1e-9)
+                for name, a, b in zip(Pool._fields, ours[2], theirs[2], strict=True):
+                    if name != "weight":  # paths of a DAG may depend on each other: several duals make the same U
+                        np.testing.assert_array_equal(a, b)
 
 
 @given(seeds)

@@ -137,12 +137,12 @@ def _path_doubt_kernel(indptr, leaf, amounts, own, lengths, ptr, idx, doubt):
 
 def largest_penalty(squared_norms: FloatArray, alpha: FloatArray, n_features: int = 0) -> float:
     """What ½ Σ_n ‖U_n‖²/α_n is at most; ``n_features`` if the norms are sums over features that nobody has bounded."""
-    return penalty(squared_norms, alpha) * (1.0 + gamma(float(len(alpha) + n_features + _ROUNDED)))
+    return float(penalty(squared_norms, alpha) * (1.0 + gamma(float(len(alpha) + n_features + _ROUNDED))))
 
 
 def largest_primal(penalty_value: float, slacks: FloatArray, costs: FloatArray) -> float:
     """The primal at most, for a penalty and slacks that are no less than they should be."""
-    return primal(penalty_value, slacks, costs) * (1.0 + gamma(float(len(costs) + _ROUNDED)))
+    return float(primal(penalty_value, slacks, costs) * (1.0 + gamma(float(len(costs) + _ROUNDED))))
 
 
 def least_dual(penalty_value: float, mass: float, excess: float) -> float:
@@ -160,7 +160,7 @@ def least_dual(penalty_value: float, mass: float, excess: float) -> float:
         return 0.0
     part = 1.0 / (1.0 + excess)
     penalty_value, mass = part * part * penalty_value, part * mass
-    return max(0.0, dual(penalty_value, mass) - gamma(float(2 * _ROUNDED)) * (penalty_value + mass))
+    return float(max(0.0, dual(penalty_value, mass) - gamma(float(2 * _ROUNDED)) * (penalty_value + mass)))
 
 
 def excess(used: FloatArray, costs: FloatArray, terms: float) -> float:
