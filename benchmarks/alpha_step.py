@@ -17,8 +17,8 @@ from rich.console import Console
 
 from hierarchy import wiki_shaped
 from nhsvm.columns import make_columns
+from nhsvm.engine.alternating import Budget
 from nhsvm.hierarchy.graph import FloatArray
-from nhsvm.solvers._budget import Budget
 from quick import parsed
 
 

@@ -4,7 +4,7 @@
 
 Both solve one problem (HSVM's weights, loss over leaves) with the same kind of oracle, one thread. Planes are the block
 Frank-Wolfe method with a memory: a visit of a sample asks the oracle, then moves weight between its planes, from the
-worst to the best, by exact steps. Ours are ``nhsvm.solvers.Dual``'s: exact marginals on a tree, cells of levels on a
+worst to the best, by exact steps. Ours are ``nhsvm.engine.Dual``'s: exact marginals on a tree, cells of levels on a
 DAG. The dual value is what counts, and the numbers that are kept; seconds are of the processor.
 """
 
@@ -22,9 +22,9 @@ from rich.table import Table
 
 from multilabel_data import YEAST, load
 from nhsvm import HSVM
+from nhsvm.engine import Dual
 from nhsvm.estimators._label_sets import encode_sets
 from nhsvm.objective import dual, penalty
-from nhsvm.solvers import Dual
 from quick import parsed
 
 _MOVES = 10  # between the planes of a sample, a visit

@@ -74,7 +74,7 @@ def make(words):
 
     ``nhsvm demo`` is run as a command of the guide, and the checks of ``make test`` are those that are running now.
     """
-    _, target = words
+    _, target, *settings = words
     for name in ("Makefile", "pyproject.toml", "constraints.txt"):
         shutil.copy2(PROJECT / name, name)
     tools = Path("environment/bin")
@@ -83,8 +83,15 @@ def make(words):
         (tools / name).write_text('#!/bin/sh\necho "$(basename "$0") $*" >> started\n')
         (tools / name).chmod(0o755)
     (tools / "../.installed").touch()
-    shell(f"make {target} VENV=environment")
-    assert [line.strip() for line in Path("started").read_text().splitlines()] == MADE[target]
+    shell(f"make {target} {shlex.join(settings)} VENV=environment")
+    started = [line.strip() for line in Path("started").read_text().splitlines()]
+    if target == "fuzz":
+        asked = dict(setting.split("=") for setting in settings)
+        [line] = started
+        assert line.startswith(f"python tests/fuzz/run.py {asked.get('N', 10000)} --processes ")
+        assert line.partition(" --case ")[2] == asked.get("CASE", "")
+        return
+    assert started == MADE[target]
 
 
 MADE = {

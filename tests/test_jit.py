@@ -84,6 +84,16 @@ def test_the_stamp_is_of_all_files_with_kernels(tmp_path, monkeypatch):
     assert len({*found, _jit._sources.__wrapped__()}) == 2
 
 
+def test_the_stamp_is_also_of_named_tuples(tmp_path, monkeypatch):
+    """Machine code knows their fields by position, and numba's key of a kernel has no names of fields."""
+    monkeypatch.setattr(_jit, "_PACKAGE", tmp_path)
+    found = set()
+    for fields in ("    low: Array\n    high: Array\n", "    high: Array\n    low: Array\n"):
+        (tmp_path / "pairs.py").write_text("from typing import NamedTuple\n\n\nclass Pair(NamedTuple):\n" + fields)
+        found.add(_jit._sources.__wrapped__())
+    assert len(found) == 2
+
+
 DAMAGES = {
     "cut short": lambda raw: raw[:-1],
     "only the beginning": lambda raw: raw[:40],
@@ -217,7 +227,7 @@ def test_the_kernel_that_was_compiled_is_used_after_the_warning(place, monkeypat
 
 def test_sources_that_are_no_files(place, monkeypatch):
     """In an archive nobody could tell whether they have changed."""
-    monkeypatch.setattr(_jit.inspect, "getfile", lambda function: "/absent.zip/nhsvm/solvers/x.py")
+    monkeypatch.setattr(_jit.inspect, "getfile", lambda function: "/absent.zip/nhsvm/engine/x.py")
     with pytest.warns(CacheWarning, match="is not a file"):
         assert not ran()
     assert not place.exists()

@@ -2,7 +2,7 @@
 
 A kernel is a plain function of arrays and scalars. It is compiled when first called, kept on disk for later processes,
 and releases the interpreter lock, so that threads run it side by side. What is kept holds as long as no file with
-kernels changes, so kernels may use functions of other files.
+kernels or named tuples changes, so kernels may use functions and tuples of other files.
 
 numba would keep it beside the source or below the home of the user, fail while modules are imported where neither can
 be written to, and run whatever it finds there. Here nothing is looked at before a kernel is called, a place that cannot
@@ -31,7 +31,7 @@ from llvmlite import ir
 from numba import types
 from numba.core import caching, compiler
 from numba.core.serialize import dumps
-from numba.extending import intrinsic
+from numba.extending import intrinsic, overload
 from numba.misc.appdirs import AppDirs
 
 from nhsvm._atomic import new_file
@@ -41,6 +41,8 @@ _OPTIONS: dict[str, Any] = {"nogil": True, "fastmath": True, "error_model": "num
 _AppDirs: Any = AppDirs  # what numba has no types of
 _CompileResult: Any = compiler.CompileResult
 _dumps: Any = dumps
+_overload: Any = overload
+_NamedTuple: Any = types.BaseNamedTuple
 _index_key: Any = caching.FunctionCache._index_key
 _PACKAGE = Path(__file__).parent
 _DIGEST = hashlib.sha256().digest_size
@@ -63,6 +65,23 @@ def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
         function
     )
     return compiled
+
+
+def done_by(declared: Callable[..., Any], kind: type) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Say how kernels carry out ``declared``, a function without a body, if its first argument is a ``kind``.
+
+    A kind is a named tuple. Which function it is, is settled when a kernel is compiled, and it becomes a part of it.
+    """
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        def choose(block: Any, *rest: Any) -> Any:
+            is_kind = isinstance(block, _NamedTuple) and block.instance_class is kind
+            return function if is_kind else None
+
+        _overload(declared, jit_options=_OPTIONS | {"forceinline": True}, strict=False)(choose)
+        return function
+
+    return register
 
 
 # -- machine code on disk ---------------------------------------------------------------------------------------------
@@ -134,11 +153,14 @@ class _Kept(caching.FunctionCache):
 
 @cache
 def _sources() -> str:
-    """A hash of all files of the package that have kernels; some milliseconds, when a kernel is first called."""
+    """A hash of all files of the package that have kernels, or named tuples, whose fields kernels know by their order.
+
+    It takes some milliseconds, when a kernel is first called.
+    """
     found = hashlib.sha256()
     for path in sorted(_PACKAGE.rglob("*.py")):
         source = path.read_bytes()
-        if b"nhsvm._jit" in source or path == Path(__file__):
+        if b"nhsvm._jit" in source or b"NamedTuple" in source or path == Path(__file__):
             found.update(hashlib.sha256(source).digest())
     return found.hexdigest()
 

@@ -65,7 +65,7 @@ def _one_of(*known: str) -> Check:
 
 
 def _known_solver(name: str, value: Any) -> None:
-    from nhsvm.solvers import SOLVERS
+    from nhsvm.engine import SOLVERS
 
     if isinstance(value, type) or (value not in SOLVERS if isinstance(value, str) else not hasattr(value, "solve")):
         raise OptionError(f"{name} must be one of {list(SOLVERS)} or an instance, not {value!r}")
@@ -148,8 +148,8 @@ class Options(TypedDict, total=False):
             "dual",
             '{"dual", "sgd"} or instance',
             '``"dual"`` is exact and proves it; ``"sgd"`` is the paper\'s stochastic method, with ``partial_fit``. An '
-            'instance, such as ``nhsvm.solvers.Sgd(step="sqrt")``, has its own tol, max_iter, threads, seed and '
-            "callback (and ``nhsvm.solvers.Dual`` its own certify).",
+            'instance, such as ``nhsvm.engine.Sgd(step="sqrt")``, has its own tol, max_iter, threads, seed and '
+            "callback (and ``nhsvm.engine.Dual`` its own certify).",
             _known_solver,
         ),
     ]

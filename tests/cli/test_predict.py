@@ -372,17 +372,17 @@ def test_threads(models, monkeypatch):
 @pytest.mark.parametrize("jobs", ["999999999", "-999999999", str(2**62)])
 def test_no_more_threads_than_there_are_cores(models, folder, monkeypatch, jobs):
     """More would take hours to begin, and memory for a list of them."""
+    from nhsvm import threads
     from nhsvm.estimators import _options
-    from nhsvm.solvers import _threads
 
-    sizes, begin = [], _threads.Team.__init__
+    sizes, begin = [], threads.Team.__init__
 
     def begun(self, size):
         assert size <= _options.cores()
         sizes.append(size)
         begin(self, size)
 
-    monkeypatch.setattr(_threads.Team, "__init__", begun)
+    monkeypatch.setattr(threads.Team, "__init__", begun)
     files = models / "text", models / "docs.jsonl"
     plain = nhsvm("predict", *files)
     assert nhsvm("predict", *files, "--jobs", jobs).out == plain.out

@@ -15,7 +15,6 @@ import nhsvm
 import nhsvm.losses
 import nhsvm.metrics
 import nhsvm.oracles
-import nhsvm.solvers
 import nhsvm.weights
 from nhsvm.errors import OptionError
 
@@ -26,20 +25,6 @@ REGISTERED = {
     "metrics": nhsvm.metrics.METRICS,
 }
 EVERY = [(family, name) for family, registry in REGISTERED.items() for name in registry]
-# families whose dictionary is their folder
-FOLDERS = [(nhsvm.solvers, nhsvm.solvers.SOLVERS)]
-
-
-@pytest.mark.parametrize(("package", "family"), FOLDERS)
-def test_names_are_files(package, family):
-    folder = Path(package.__file__).parent
-    assert set(family) == {p.stem for p in folder.glob("*.py") if not p.stem.startswith("_")}
-
-
-@pytest.mark.parametrize(("package", "family"), FOLDERS)
-def test_each_class_lives_in_its_file(package, family):
-    for name, member in family.items():
-        assert member.__module__ == f"{package.__name__}.{name}"
 
 
 def test_each_oracle_lives_in_its_package():

@@ -32,8 +32,8 @@ from nhsvm.datasets import (
 )
 from nhsvm.datasets.blocks import mapped, read_note
 from nhsvm.datasets.blocks_format import Stored
+from nhsvm.engine import storage
 from nhsvm.errors import DataError, LabelError, OptionError
-from nhsvm.solvers import _memory
 
 LSHTC = "4 0:17 1177338:2 97353:1\n3 0:9 97353:4\n# note\n2 5:1 0:3 7:1.5\n5 97353:0.25\n"
 SETS = "4 0:17 8:2\n3,5 0:9 2:4\n2 5:1 0:3\n5, 4 3:0.25\n"
@@ -336,7 +336,7 @@ def test_weights_in_rows_are_the_same_too(tmp_path, several, monkeypatch):
     write_blocks(Dataset(y, NAMES, data.X), tmp_path / "a.blocks")
     disk = open_blocks(tmp_path / "a.blocks")
     table = NHSVM(NAMES, tol=1e-9).fit(data.X, y)
-    monkeypatch.setattr(_memory, "TABLE", 0)
+    monkeypatch.setattr(storage, "TABLE", 0)
     memory, blocks = (NHSVM(NAMES, tol=1e-9).fit(*given) for given in ((data.X, y), (disk.X, disk.y)))
     assert sp.issparse(blocks.coef_)
     assert (memory.coef_ != blocks.coef_).nnz == 0
@@ -378,8 +378,8 @@ def test_parts_of_blocks(tmp_path):
 
 @pytest.mark.parametrize("dense", [False, True])
 def test_nothing_is_copied_on_the_way_to_the_solver(tmp_path, dense):
+    from nhsvm.engine import prepare
     from nhsvm.estimators._data import checked
-    from nhsvm.solvers import prepare
 
     data = random_sparse()
     write_blocks(Dataset(data.y, NAMES, data.X.toarray() if dense else data.X), tmp_path / "a.blocks")
@@ -392,10 +392,11 @@ def test_nothing_is_copied_on_the_way_to_the_solver(tmp_path, dense):
 
 
 def test_kernels_are_not_compiled_anew(tmp_path):
-    from nhsvm.solvers import _sparse
+    from nhsvm.engine import samples
+    from nhsvm.engine.storage import table
 
     data = random_sparse(dtype=np.float32)
-    kernels = [found for found in vars(_sparse).values() if hasattr(found, "signatures")]
+    kernels = [found for found in (vars(samples) | vars(table)).values() if hasattr(found, "signatures")]
     fitted(NHSVM(NAMES, random_state=0), data.X, data.y)
     before = [list(kernel.signatures) for kernel in kernels]
     write_blocks(data, tmp_path / "a.blocks")

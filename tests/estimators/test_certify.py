@@ -10,11 +10,11 @@ from sklearn.exceptions import ConvergenceWarning
 
 from estimators.test_memory import SETS, X_TEST, H, X, y
 from nhsvm import HRSVM, HSVM, NHSVM, SSVM, FlatSVM, load
+from nhsvm.engine import Dual, Sgd
+from nhsvm.engine import storage as solver_memory
+from nhsvm.engine.storage.rows import RowWeights
 from nhsvm.errors import OptionError
 from nhsvm.objective import Certificate
-from nhsvm.solvers import Dual, Sgd
-from nhsvm.solvers import _memory as solver_memory
-from nhsvm.solvers._hybrid import HybridWeights
 
 KINDS = [FlatSVM, HSVM, NHSVM, SSVM, HRSVM]
 
@@ -49,10 +49,10 @@ def test_the_same_model_without_its_proof(kind, targets, rows, monkeypatch):
 @pytest.mark.parametrize("bulky", [False, True])
 def test_rows_that_are_too_much_for_a_copy_are_made_anew(bulky, monkeypatch):
     monkeypatch.setattr(solver_memory, "TABLE", 0)
-    monkeypatch.setattr(HybridWeights, "bulky", bulky)
+    monkeypatch.setattr(RowWeights, "bulky", bulky)
     made = []
-    rebuild = HybridWeights.rebuild
-    monkeypatch.setattr(HybridWeights, "rebuild", lambda self, *args: made.append(1) or rebuild(self, *args))
+    rebuild = RowWeights.rebuild
+    monkeypatch.setattr(RowWeights, "rebuild", lambda self, *args: made.append(1) or rebuild(self, *args))
     fitted(max_iter=1, certify=False)
     assert len(made) == bulky
 
@@ -61,11 +61,11 @@ def test_threads_give_the_same_bits_near_the_limit(monkeypatch):
     """Whether rows are made anew does not depend on the gaps that threads have left between them."""
     monkeypatch.setattr(solver_memory, "TABLE", 0)
     made = []
-    rebuild = HybridWeights.rebuild
-    monkeypatch.setattr(HybridWeights, "rebuild", lambda self, *args: made.append(self) or rebuild(self, *args))
+    rebuild = RowWeights.rebuild
+    monkeypatch.setattr(RowWeights, "rebuild", lambda self, *args: made.append(self) or rebuild(self, *args))
     asked = []
-    bulky = HybridWeights.bulky.fget
-    monkeypatch.setattr(HybridWeights, "bulky", property(lambda self: asked.append(self.rows.roomy) or bulky(self)))
+    bulky = RowWeights.bulky.fget
+    monkeypatch.setattr(RowWeights, "bulky", property(lambda self: asked.append(self.rows.roomy) or bulky(self)))
     fitted(max_iter=1, certify=False)
     (room,) = asked
     for limit, times in ((int(2.4 * room), 1), (int(2.6 * room), 0)):
@@ -79,11 +79,11 @@ def test_threads_give_the_same_bits_near_the_limit(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("certify", "place"), [(True, "solvers.dual.measure"), (False, "solvers._hybrid.HybridWeights.rebuild")]
+    ("certify", "place"), [(True, "engine.single_label.measure"), (False, "engine.storage.rows.RowWeights.rebuild")]
 )
 def test_an_interrupt_after_the_last_pass_leaves_a_model(certify, place, monkeypatch):
     monkeypatch.setattr(solver_memory, "TABLE", 0)
-    monkeypatch.setattr(HybridWeights, "bulky", True)
+    monkeypatch.setattr(RowWeights, "bulky", True)
     calls, original = [], resolve_name(f"nhsvm.{place}")
 
     def pressed(*args):

@@ -8,8 +8,8 @@ from sklearn.utils.class_weight import compute_class_weight
 
 from estimators.problems import DAG, HIERARCHIES, TREE, make, score_bound
 from nhsvm import HSVM, NHSVM, FlatSVM
+from nhsvm.engine import Dual
 from nhsvm.errors import DataError, LabelError, OptionError, UnknownLabelError
-from nhsvm.solvers import Dual
 
 ALL = [FlatSVM, HSVM, NHSVM]
 KEYS = {"iteration", "seconds", "primal", "dual", "gap", "training_error", "planes", "certified"}

@@ -15,8 +15,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from estimators.problems import DAG, FOREST, HIERARCHIES, TREE, indicator, make, make_sets, score_bound
 from estimators.test_sklearn import exceptions
 from nhsvm import HRSVM, HSVM, SSVM, Hierarchy, load
+from nhsvm.engine import Dual, Sgd
 from nhsvm.errors import LabelError, OptionError, UnknownLabelError
-from nhsvm.solvers import Dual, Sgd
 
 all_hierarchies = pytest.mark.parametrize("h", HIERARCHIES.values(), ids=HIERARCHIES)
 

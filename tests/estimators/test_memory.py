@@ -8,12 +8,12 @@ import scipy.sparse as sp
 from sklearn.pipeline import make_pipeline
 
 from nhsvm import HSVM, NHSVM, SSVM, FlatSVM, Hierarchy, estimate_memory, load
+from nhsvm.engine import storage as solver_memory
+from nhsvm.engine.storage import addresses as solver_places
+from nhsvm.engine.storage.rows import Rows
 from nhsvm.errors import MemoryLimitError, MemoryWarning, NHSVMError, OptionError
 from nhsvm.estimators import _memory
 from nhsvm.plots import plot_weights
-from nhsvm.solvers import _memory as solver_memory
-from nhsvm.solvers import _places as solver_places
-from nhsvm.solvers._rows import Rows
 
 H = Hierarchy.from_edges([(f"top{k % 3}", f"leaf{k:02d}") for k in range(12)])
 
@@ -190,7 +190,7 @@ def test_estimate(monkeypatch):
     assert "rows; a table would take" in str(found)
     sets = estimate_memory(X, SETS, H, model=NHSVM(H, memory_limit=5_000))
     assert sets.weights == found.weights
-    assert sets.dual < found.dual <= sets.dual + solver_places.KEPT * solver_places.PLACES
+    assert sets.dual < found.dual <= sets.dual + solver_places.KEPT * solver_places.ADDRESS_BYTES
     assert "does not fit" in str(found)
     dense = estimate_memory(X.toarray(), SETS, H, model=FlatSVM(H))
     assert dense.weights == dense.table == 401 * 12 * 4

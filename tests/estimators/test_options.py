@@ -12,11 +12,11 @@ from sklearn.utils import get_tags
 
 from estimators.problems import DAG, TREE, indicator, make, make_sets
 from nhsvm import HSVM, NHSVM, FlatSVM
+from nhsvm.engine import Dual, Sgd
 from nhsvm.errors import NHSVMError, OptionError
 from nhsvm.estimators import _options
 from nhsvm.estimators._options import n_threads
 from nhsvm.losses import Hamming, LeafHamming, ZeroOne
-from nhsvm.solvers import Dual, Sgd
 from nhsvm.weights import Flat, Maxmin, Power, Uniform, node_weights
 
 BAD = {

@@ -6,8 +6,8 @@ import scipy.sparse as sp
 
 from estimators.problems import TREE, make
 from nhsvm import HSVM, NHSVM, FlatSVM, load
+from nhsvm.engine import Sgd
 from nhsvm.errors import DataError, LabelError, OptionError, UnknownLabelError
-from nhsvm.solvers import Sgd
 
 LEAVES = ["cat", "dog", "oak", "rose"]
 
@@ -117,7 +117,7 @@ def test_a_call_that_is_broken_off_cannot_be_gone_on_from(monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("nhsvm.solvers.sgd.steps_kernel", broken)
+        patch.setattr("nhsvm.engine.sgd.steps_kernel", broken)
         with pytest.raises(KeyboardInterrupt):
             model.partial_fit(X, y)
     np.testing.assert_array_equal(model.coef_, coef)

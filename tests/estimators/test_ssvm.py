@@ -6,10 +6,10 @@ import scipy.sparse as sp
 
 from estimators.problems import DAG, FOREST, HIERARCHIES, TREE, make, make_sets
 from nhsvm import HSVM, NHSVM, SSVM, FlatSVM, Hierarchy, load
+from nhsvm.engine import Alternating, Dual
 from nhsvm.errors import OptionError
 from nhsvm.losses import Normalized, make_loss
 from nhsvm.paper import structured_shared_norm
-from nhsvm.solvers import Alternating, Dual
 from nhsvm.weights import Power
 
 GROUPS = Hierarchy.from_edges([("a", "a1"), ("a", "a2"), ("b", "b1"), ("b", "b2")])

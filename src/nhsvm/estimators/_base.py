@@ -212,11 +212,20 @@ class HierarchicalSVM(Answering, SetFit, WarmStart, Stream, ClassifierMixin, Bas
 
     def _problem(self, X: Any, labels: Targets, costs: FloatArray, oracle: Any) -> Any:
         """What a solver takes; C_i = C · costs."""
-        from nhsvm.solvers import Problem, prepare
+        from nhsvm.engine import SingleLabelProblem, prepare
 
         bias, dtype = self._precision(X)
         memory = allowed_bytes(self.memory_limit)
-        return Problem(prepare(X), labels.leaves, self.C * costs, oracle.columns, oracle, bias, dtype, memory=memory)
+        return SingleLabelProblem(
+            X=prepare(X),
+            leaves=labels.leaves,
+            costs=self.C * costs,
+            columns=oracle.columns,
+            oracle=oracle,
+            bias=bias,
+            dtype=dtype,
+            memory=memory,
+        )
 
     def _precision(self, X: Any) -> tuple[float, Any]:
         """(value of the constant feature, type of the weights)."""
@@ -225,7 +234,7 @@ class HierarchicalSVM(Answering, SetFit, WarmStart, Stream, ClassifierMixin, Bas
         return bias, np.float32 if single else np.float64
 
     def _solver(self, *, silent: bool = False) -> Any:
-        from nhsvm.solvers import SOLVERS
+        from nhsvm.engine import SOLVERS
 
         if not isinstance(self.solver, str):
             return self.solver

@@ -101,7 +101,6 @@ def estimate_memory(X: Any, y: Any, hierarchy: Hierarchy | None = None, *, model
     Examples
     --------
     >>> import scipy.sparse as sp
-    from sklearn.base import clone
     >>> from nhsvm import Hierarchy, estimate_memory
     >>> h = Hierarchy.from_edges([("animal", "dog"), ("animal", "cat"), ("plant", "oak")])
     >>> X = sp.random_array((1000, 50_000), density=0.001, format="csr", rng=0)
@@ -122,8 +121,8 @@ def estimate_memory(X: Any, y: Any, hierarchy: Hierarchy | None = None, *, model
 
 def estimate_of(problem: LearningProblem, model: Any) -> MemoryEstimate:
     """About how much memory it takes an estimator to learn from what it has made of X and y."""
-    from nhsvm.solvers._memory import in_rows, table_bytes
-    from nhsvm.solvers._places import KEPT, PLACES
+    from nhsvm.engine.storage import in_rows, table_bytes
+    from nhsvm.engine.storage.addresses import ADDRESS_BYTES, KEPT
 
     solved, by_parts = problem.solved, streams(model)
     X, columns, dtype, limit = solved.X, solved.columns, np.dtype(solved.dtype), solved.memory
@@ -133,7 +132,7 @@ def estimate_of(problem: LearningProblem, model: Any) -> MemoryEstimate:
     if not only_table and in_rows(X, columns.n_columns, dtype, limit):
         weights = _rows_bytes(X, columns, dtype)
         if not problem.has_sets:
-            dual += min(KEPT * PLACES, int(X.nnz * _touched(columns)) * _index_bytes(columns))
+            dual += min(KEPT * ADDRESS_BYTES, int(X.nnz * _touched(columns)) * _index_bytes(columns))
     samples = sum(part.nbytes for part in (X.data, X.indices, X.indptr)) if sp.issparse(X) else X.nbytes
     return MemoryEstimate(int(samples), table, weights, dual, limit, only_table)
 
@@ -145,7 +144,7 @@ def warn_if_tight(problem: Any) -> None:
     ----------
     problem : Problem, SetProblem or IndependentProblem
     """
-    from nhsvm.solvers._memory import in_rows
+    from nhsvm.engine.storage import in_rows
 
     X, columns, limit = problem.X, problem.columns, problem.memory
     dtype = np.dtype(problem.dtype or X.dtype)

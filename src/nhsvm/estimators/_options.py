@@ -66,7 +66,7 @@ def check_single(estimator: Any) -> None:
 
 def streams(estimator: Any) -> bool:
     """Whether the estimator's solver can learn from one part of the data after the other."""
-    from nhsvm.solvers import SOLVERS
+    from nhsvm.engine import SOLVERS
 
     solver = estimator.solver
     return hasattr(SOLVERS.get(solver) if isinstance(solver, str) else solver, "partial")

@@ -7,7 +7,7 @@ from math import isnan
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # the solvers load numba, which importing an estimator should not
-    from nhsvm.solvers._problem import Callback, Record
+    from nhsvm.engine.problem import Callback, Record
 
 
 class Progress:

@@ -28,8 +28,8 @@ class SetFit:
 
     def _set_problem(self: Any, X: Any, sets: LabelSets, weight: FloatArray) -> tuple[Any, FloatArray]:
         """The learning problem, with C_i = C · sample weight; and α."""
-        from nhsvm.solvers import prepare
-        from nhsvm.solvers._set_problem import SetProblem
+        from nhsvm.engine import prepare
+        from nhsvm.engine.problem import LabelSetProblem
 
         h, allow_empty = sets.hierarchy, bool(self.allow_empty)
         alpha = node_weights(h, self.weights)
@@ -37,7 +37,7 @@ class SetFit:
         weights = loss_weights(self._loss("leaf_hamming", h, alpha), h, columns, allow_empty)
         bias, dtype = self._precision(X)
         oracle, answers = training_oracles(self.oracle, h, allow_empty)
-        problem = SetProblem(
+        problem = LabelSetProblem(
             X=prepare(X),
             truth=true_columns(sets, columns),
             costs=self.C * weight,

@@ -70,8 +70,8 @@ class Stream:
 
 def _solution(problem: Any, state: Any) -> Any:
     """The model so far; what it is worth, nobody has measured."""
+    from nhsvm.engine import Solution
     from nhsvm.objective import Certificate
-    from nhsvm.solvers import Solution
 
     weights = problem.table()
     state.model(weights.values)

@@ -34,7 +34,7 @@ class WarmStart:
             state.describe(problem.leaves, problem.oracle)
         elif (problem.costs > 0)[~had].any():  # a sample that cost nothing has no label sets to go on from
             return ()
-        state.carry(self._fitted_costs, problem.costs)
+        state.warm_start(self._fitted_costs, problem.costs)
         return (state,)
 
     def _keep_state(self, problem: Any, solution: Any) -> None:

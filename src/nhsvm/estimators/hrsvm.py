@@ -43,7 +43,7 @@ class HRSVM(HierarchicalSVM):
         doc={
             "solver": (
                 '"dual" or instance',
-                "Exact, and proves it. An instance of ``nhsvm.solvers.Dual`` has its own tol, max_iter, certify, "
+                "Exact, and proves it. An instance of ``nhsvm.engine.Dual`` has its own tol, max_iter, certify, "
                 "threads, seed and callback.",
             ),
             "allow_empty": (
@@ -61,17 +61,16 @@ class HRSVM(HierarchicalSVM):
     )
 
     def _solver(self, *, silent: bool = False) -> Any:
-        from nhsvm.solvers import Dual
-        from nhsvm.solvers._independent import IndependentDual
+        from nhsvm.engine import Dual
 
         solver = super()._solver(silent=silent)
         if type(solver) is not Dual:  # others learn weights, or have no such hinges
-            raise OptionError(f"HRSVM takes solver='dual' or an instance of nhsvm.solvers.Dual, not {self.solver!r}")
-        return IndependentDual.like(solver)
+            raise OptionError(f"HRSVM takes solver='dual' or an instance of nhsvm.engine.Dual, not {self.solver!r}")
+        return solver
 
     def _assembled(self, X: Any, labels: Targets | LabelSets, weight: FloatArray) -> LearningProblem:
-        from nhsvm.solvers import prepare
-        from nhsvm.solvers._independent import Hinges, IndependentProblem
+        from nhsvm.engine import prepare
+        from nhsvm.engine.problem import HingeProblem, Hinges
 
         self._solver(silent=True)  # before any work is done
         single, costs = isinstance(labels, Targets), weight
@@ -82,7 +81,7 @@ class HRSVM(HierarchicalSVM):
             costs = self._relative_costs(labels, weight)
         alpha = node_weights(labels.hierarchy, self.weights)
         bias, dtype = self._precision(X)
-        solved = IndependentProblem(
+        solved = HingeProblem(
             X=prepare(X),
             truth=truth,
             costs=self.C * costs,

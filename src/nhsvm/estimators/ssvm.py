@@ -39,7 +39,7 @@ class SSVM(HierarchicalSVM):
             "solver": (
                 '"alternating" or instance',
                 "Weights change between the passes of the dual method, until a gap of the joint problem is proved. An "
-                "instance, such as ``nhsvm.solvers.Alternating(tol=1e-5)``, has its own tol, max_iter, certify, "
+                "instance, such as ``nhsvm.engine.Alternating(tol=1e-5)``, has its own tol, max_iter, certify, "
                 "threads, seed and callback.",
             ),
         },
@@ -79,7 +79,7 @@ class SSVM(HierarchicalSVM):
         return self
 
     def _solver(self, *, silent: bool = False) -> Any:
-        from nhsvm.solvers import Alternating
+        from nhsvm.engine import Alternating
 
         solver = super()._solver(silent=silent)
         if not isinstance(solver, Alternating):

@@ -132,9 +132,7 @@ def _header(estimator: Storable, encoder: Encoder, precision: str | None) -> dic
     return {
         "nhsvm": __version__,
         "estimator": name,
-        "params": _encoded(
-            estimator.get_params(deep=False), encoder, f"{name} cannot be saved: parameter", OptionError
-        ),
+        "params": _encoded(params, encoder, f"{name} cannot be saved: parameter", OptionError),
         "classes": encode_array(model.classes),
         "feature_names": None if names is None else encode_array(np.asarray(names)),
         "state": _encoded(state, encoder, f"{name} cannot be saved: fitted value", NHSVMError),

@@ -20,6 +20,7 @@ from threadpoolctl import threadpool_limits
 
 from nhsvm.checks import node_values
 from nhsvm.datasets import Dataset, make_balanced, make_unbalanced
+from nhsvm.engine import Sgd
 from nhsvm.estimators import HSVM, NHSVM, SSVM, FlatSVM
 from nhsvm.hierarchy import Hierarchy
 from nhsvm.hierarchy.graph import FloatArray
@@ -36,7 +37,6 @@ from nhsvm.paper.tables import (
     table,
     write_page,
 )
-from nhsvm.solvers import Sgd
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -1,0 +1,26 @@
+"""The engine: minimises the objective over U, and proves how near it is to the best; one method a class."""
+
+from __future__ import annotations
+
+from nhsvm.engine import hinges, leaf_search, single_label  # noqa: F401 - each says how its kind of problem is solved
+from nhsvm.engine.alternating import Alternating
+from nhsvm.engine.ascent import Dual
+from nhsvm.engine.problem import HingeProblem, LabelSetProblem, Problem, SingleLabelProblem, Solution
+from nhsvm.engine.sgd import Sgd
+from nhsvm.storage.samples import prepare
+
+SOLVERS = {"alternating": Alternating, "dual": Dual, "sgd": Sgd}
+"""Every solver by its name."""
+
+__all__ = [
+    "SOLVERS",
+    "Alternating",
+    "Dual",
+    "HingeProblem",
+    "LabelSetProblem",
+    "Problem",
+    "Sgd",
+    "SingleLabelProblem",
+    "Solution",
+    "prepare",
+]

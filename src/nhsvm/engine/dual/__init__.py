@@ -1,0 +1,1 @@
+"""Dual variables of samples, one kind a file, and the block steps that improve them."""
