@@ -44,6 +44,14 @@ def test_the_command_line_has_every_option_with_a_flag():
             assert (option.flag.name or name) in taken
 
 
+def test_a_problem_is_solved_with_the_cost_of_the_estimator():
+    X, y = [[0.0], [0.4], [0.6], [1.0]], ["a", "b", "a", "b"]
+    model = nhsvm.NHSVM(C=1.0)
+    problem = model.make_problem(X, y)
+    assert model.set_params(C=10.0).fit_problem(problem).objective_ == nhsvm.NHSVM(C=10.0).fit(X, y).objective_
+    assert model.objective_ != nhsvm.NHSVM(C=1.0).fit(X, y).objective_
+
+
 def test_an_option_is_one_declaration(monkeypatch):
     """One more option in the dictionary of declarations is one more everywhere."""
     from nhsvm import options

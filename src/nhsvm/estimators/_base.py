@@ -110,7 +110,7 @@ class HierarchicalSVM(Answering, SetFit, WarmStart, Stream, ClassifierMixin, Bas
             return self._assembled(X, labels, weight)
 
     def fit_problem(self, problem: LearningProblem) -> Any:
-        """Learn from what :meth:`make_problem` of this estimator has made, with its C: ``problem.at(C)`` has another.
+        """Learn from what :meth:`make_problem` of this estimator has made; its C may be another by now.
 
         Parameters
         ----------
@@ -121,6 +121,7 @@ class HierarchicalSVM(Answering, SetFit, WarmStart, Stream, ClassifierMixin, Bas
         self
         """
         check_options(self)
+        problem = problem.at(self.C)
         with unchanged_on_error(self):
             solution = self._solve(problem)
         self._warn_unless_converged(solution, problem.solved.costs)

@@ -160,7 +160,7 @@ class Fits:
             warnings.simplefilter("ignore", MemoryWarning)  # there is an error if it comes true
             if walk.problem is None:
                 walk.problem = model.make_problem(X, self.parts.y, self.parts.weight)
-            model.fit_problem(walk.problem.at(C))
+            model.fit_problem(walk.problem)
         seconds = clock() - began
         model.set_params(callback=own)
         if model._interrupted:

@@ -63,7 +63,7 @@ def _path(estimator: Any, X: Any, y: Any, values: tuple[float, ...], sample_weig
     go_on(model)
     problem = model.make_problem(X, y, sample_weight)
     for C in values:
-        model.set_params(C=C).fit_problem(problem.at(C))
+        model.set_params(C=C).fit_problem(problem)
         yield C, joined(steps, detached(model).set_params(warm_start=warm), estimator)
 
 
