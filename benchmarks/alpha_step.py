@@ -18,7 +18,7 @@ from rich.console import Console
 from hierarchy import wiki_shaped
 from nhsvm.columns import make_columns
 from nhsvm.engine.alternating import Budget
-from nhsvm.hierarchy.graph import FloatArray
+from nhsvm.typing import FloatArray
 from quick import parsed
 
 

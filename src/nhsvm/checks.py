@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from nhsvm.errors import NHSVMError, OptionError
 from nhsvm.hierarchy import Hierarchy
-from nhsvm.hierarchy.graph import FloatArray
+from nhsvm.typing import FloatArray
 
 
 def matrix(U: npt.ArrayLike, name: str = "U", column: bool = False) -> FloatArray:

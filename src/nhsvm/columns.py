@@ -7,7 +7,8 @@ from functools import cached_property
 
 import numpy as np
 
-from nhsvm.hierarchy.graph import BoolArray, FloatArray, Graph, IntArray, PtrArray, Ragged
+from nhsvm.hierarchy.graph import Graph, Ragged
+from nhsvm.typing import BoolArray, FloatArray, IntArray, PtrArray
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,8 +15,8 @@ import numpy as np
 
 from nhsvm.errors import OptionError
 from nhsvm.hierarchy import VirtualLeaf
-from nhsvm.hierarchy.graph import FloatArray
 from nhsvm.plots import plot_explanation
+from nhsvm.typing import FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -20,7 +20,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from nhsvm.hierarchy.graph import FloatArray, Graph, IntArray
+from nhsvm.hierarchy.graph import Graph
+from nhsvm.typing import FloatArray, IntArray
 
 
 class Certificate(NamedTuple):

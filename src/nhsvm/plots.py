@@ -11,7 +11,8 @@ import scipy.sparse as sp
 
 from nhsvm.errors import NHSVMError, OptionError
 from nhsvm.hierarchy import Hierarchy, VirtualLeaf
-from nhsvm.hierarchy.graph import FloatArray, Graph
+from nhsvm.hierarchy.graph import Graph
+from nhsvm.typing import FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

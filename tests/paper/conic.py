@@ -8,7 +8,7 @@ import cvxpy as cp
 import numpy as np
 
 from nhsvm import Hierarchy
-from nhsvm.hierarchy.graph import FloatArray
+from nhsvm.typing import FloatArray
 
 
 def _solve(problem: cp.Problem) -> float:

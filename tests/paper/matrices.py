@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from nhsvm import Hierarchy
-from nhsvm.hierarchy.graph import FloatArray
+from nhsvm.typing import FloatArray
 
 KINDS = ("plain", "rounded", "row scales", "column scales", "low rank", "repeated rows", "zero rows")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from nhsvm.hierarchy import Hierarchy
-from nhsvm.hierarchy.graph import FloatArray
+from nhsvm.typing import FloatArray
 
 
 def drawing_with_columns(hierarchy: Hierarchy, columns: Mapping[str, FloatArray], max_nodes: int = 60) -> str:

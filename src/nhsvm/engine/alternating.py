@@ -25,9 +25,10 @@ from nhsvm.engine.leaf_search import LeafAscent, kind_of
 from nhsvm.engine.problem import LabelSetProblem, Problem, Record, SingleLabelProblem
 from nhsvm.engine.single_label import PlanesAscent
 from nhsvm.errors import OptionError
-from nhsvm.hierarchy.graph import FloatArray, Graph, IntArray
+from nhsvm.hierarchy.graph import Graph
 from nhsvm.objective import Certificate, dual, penalty
 from nhsvm.threads import Team
+from nhsvm.typing import FloatArray, IntArray
 from nhsvm.weights import shared_weights
 
 _HASTE = (1.0, 20.0)  # least and first: while the gap at fixed weights is so many times what weights add, these stay

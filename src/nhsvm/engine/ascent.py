@@ -44,9 +44,9 @@ from nhsvm.engine.certificate import (
 from nhsvm.engine.problem import Callback, Problem, Record, Solution
 from nhsvm.engine.protocols import DualBlock, Weights
 from nhsvm.engine.samples import Updates
-from nhsvm.hierarchy.graph import FloatArray
 from nhsvm.objective import Certificate, penalty
 from nhsvm.threads import Team
+from nhsvm.typing import FloatArray
 
 SWEEPS = 5  # over the samples of a batch
 _IDLE = 10  # passes without progress after which single precision is given up

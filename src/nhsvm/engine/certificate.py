@@ -37,9 +37,9 @@ import scipy.sparse as sp
 from nhsvm._jit import kernel
 from nhsvm.columns import Columns
 from nhsvm.engine.samples import Updates
-from nhsvm.hierarchy.graph import FloatArray, IntArray, PtrArray
 from nhsvm.objective import dual, penalty, primal
 from nhsvm.threads import Team
+from nhsvm.typing import FloatArray, IntArray, PtrArray
 
 if TYPE_CHECKING:
     from nhsvm.engine.problem import SingleLabelProblem

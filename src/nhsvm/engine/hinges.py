@@ -30,10 +30,10 @@ from nhsvm.engine.dual.boxes import (
 )
 from nhsvm.engine.problem import HingeProblem, Measured
 from nhsvm.engine.samples import Updates
-from nhsvm.hierarchy.graph import FloatArray
 from nhsvm.objective import Certificate
 from nhsvm.oracles.leaves import Proposals, leaf_scores
 from nhsvm.threads import Team
+from nhsvm.typing import FloatArray
 
 _NEW = 64  # leaves that a visit may add to those of a sample, beside the true ones
 _BATCH = 256  # samples

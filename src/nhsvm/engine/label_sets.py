@@ -26,10 +26,11 @@ from nhsvm.engine.problem import LabelSetProblem
 from nhsvm.engine.protocols import SetBlock, Weights
 from nhsvm.engine.samples import Updates
 from nhsvm.engine.set_certificate import READY, SetCertificate
-from nhsvm.hierarchy.graph import FloatArray, Ragged
+from nhsvm.hierarchy.graph import Ragged
 from nhsvm.objective import Certificate
 from nhsvm.oracles.protocol import Oracle
 from nhsvm.threads import Team
+from nhsvm.typing import FloatArray
 
 _ALL_SCORES = 2**23  # scores (samples × columns) in a batch of a search
 _ORACLE = 100  # time of a DAG's oracle, in units of reading the weights of all columns once

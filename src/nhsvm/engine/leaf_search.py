@@ -21,12 +21,12 @@ from nhsvm.engine.problem import LabelSetProblem
 from nhsvm.engine.protocols import Weights
 from nhsvm.engine.samples import Updates
 from nhsvm.engine.set_certificate import AT_A_TIME, READY
-from nhsvm.hierarchy.graph import FloatArray, PtrArray
 from nhsvm.objective import Certificate
 from nhsvm.oracles.dag.candidate_search import CandidateSearch, Rooms
 from nhsvm.oracles.dag.candidates import LeafCandidates, Lists
 from nhsvm.oracles.protocol import check_finite
 from nhsvm.threads import Team
+from nhsvm.typing import FloatArray, PtrArray
 
 _FINDS = 0.2  # gap down to which putting in single leaves finds enough, where nothing is remembered
 _SAMPLED, _MANY = 8192, 4  # samples that the gap is estimated by, where there are so many times as many

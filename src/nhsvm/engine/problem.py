@@ -15,11 +15,12 @@ from nhsvm.engine.dual.boxes import hinges_kernel
 from nhsvm.engine.protocols import Weights
 from nhsvm.engine.storage import make_table, make_weights
 from nhsvm.errors import OptionError
-from nhsvm.hierarchy.graph import BoolArray, FloatArray, Graph, IntArray, PtrArray, Ragged
+from nhsvm.hierarchy.graph import Graph, Ragged
 from nhsvm.losses import LossRows
 from nhsvm.objective import Certificate
 from nhsvm.oracles.protocol import Oracle
 from nhsvm.storage.samples import prepare
+from nhsvm.typing import BoolArray, FloatArray, IntArray, PtrArray
 
 Record = dict[str, Any]
 Callback = Callable[[Record], Any]

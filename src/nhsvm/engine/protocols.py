@@ -14,9 +14,9 @@ import numpy.typing as npt
 
 from nhsvm.columns import Columns
 from nhsvm.engine.samples import Samples, Scorer, Updates
-from nhsvm.hierarchy.graph import FloatArray, IntArray, PtrArray
 from nhsvm.oracles.leaves import Proposals
 from nhsvm.threads import Team
+from nhsvm.typing import FloatArray, IntArray, PtrArray
 
 if TYPE_CHECKING:
     from nhsvm.engine.dual.block import Paths, Steps

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nhsvm._jit import kernel
-from nhsvm.hierarchy.graph import FloatArray, IntArray, PtrArray
+from nhsvm.typing import FloatArray, IntArray, PtrArray
 
 _LONG = 0.08  # share of a batch's samples above which a feature goes into the dense panel of the inner products
 Scorer = Callable[[int, int, Any], None]

@@ -12,10 +12,10 @@ import numpy as np
 from nhsvm.engine.ascent import Ascent
 from nhsvm.engine.certificate import largest_primal
 from nhsvm.engine.problem import LabelSetProblem
-from nhsvm.hierarchy.graph import FloatArray
 from nhsvm.objective import Certificate
 from nhsvm.oracles.protocol import Oracle
 from nhsvm.threads import Team
+from nhsvm.typing import FloatArray
 
 if TYPE_CHECKING:
     pass

@@ -46,9 +46,9 @@ from nhsvm.engine.certificate import (
 from nhsvm.engine.problem import Callback, Record, SingleLabelProblem, Solution
 from nhsvm.engine.samples import Samples
 from nhsvm.errors import OptionError
-from nhsvm.hierarchy.graph import FloatArray, IntArray, PtrArray
 from nhsvm.objective import Certificate
 from nhsvm.threads import Team
+from nhsvm.typing import FloatArray, IntArray, PtrArray
 
 _LOSSES = 2**22  # losses (samples × leaves) that one call of the kernel may need rows for
 _NO_LISTS = np.zeros(0, np.int64), np.zeros(0, np.int32)  # dense samples need no lists of features

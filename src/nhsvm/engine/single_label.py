@@ -15,10 +15,10 @@ from nhsvm.engine.dual.planes import Batch, Planes
 from nhsvm.engine.problem import SingleLabelProblem
 from nhsvm.engine.samples import Updates
 from nhsvm.engine.storage.addresses import KEPT
-from nhsvm.hierarchy.graph import FloatArray
 from nhsvm.objective import Certificate
 from nhsvm.oracles.leaves import Proposals
 from nhsvm.threads import Team
+from nhsvm.typing import FloatArray
 
 _FOCUS = 3  # passes over the samples with most of the gap, between two over all
 _MOST = 200  # working-set passes between two full passes, at most

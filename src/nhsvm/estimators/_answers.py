@@ -21,11 +21,11 @@ from nhsvm.estimators._options import check_options, n_threads
 from nhsvm.estimators._targets import as_labels
 from nhsvm.explanation import Explanations
 from nhsvm.hierarchy import Hierarchy
-from nhsvm.hierarchy.graph import BoolArray, FloatArray
 from nhsvm.model import Model, save
 from nhsvm.model.explanation import as_matrix
 from nhsvm.model.sets import rows_of
 from nhsvm.storage.samples import Samples
+from nhsvm.typing import BoolArray, FloatArray
 
 Floats = npt.NDArray[Any]
 

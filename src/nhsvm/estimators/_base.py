@@ -28,12 +28,12 @@ from nhsvm.estimators._stream import Stream
 from nhsvm.estimators._targets import Targets, encode
 from nhsvm.estimators._warm import WarmStart
 from nhsvm.hierarchy import Hierarchy
-from nhsvm.hierarchy.graph import FloatArray
 from nhsvm.losses import Loss, make_loss
 from nhsvm.model import Model, Training
 from nhsvm.model.model import by_class
 from nhsvm.options import Options, Preset
 from nhsvm.storage.samples import precise_enough
+from nhsvm.typing import FloatArray
 from nhsvm.weights import node_weights
 
 _SINGLE = 1e-4  # from this tolerance up, single precision is enough for the weights

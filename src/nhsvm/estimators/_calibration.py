@@ -30,9 +30,9 @@ from nhsvm.errors import DataError
 from nhsvm.estimators._options import n_threads
 from nhsvm.estimators._problem import LearningProblem
 from nhsvm.estimators._targets import Codes, Targets
-from nhsvm.hierarchy.graph import FloatArray
 from nhsvm.model import Model
 from nhsvm.storage.samples import Samples
+from nhsvm.typing import FloatArray
 
 _SCORES = 2**26  # held-out scores to keep; one number needs no more, however many samples there are
 _BLOCK = 2**20  # scores at work at a time

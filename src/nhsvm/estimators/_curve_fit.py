@@ -20,8 +20,8 @@ import numpy.typing as npt
 from scipy.special import expit
 from sklearn.utils.extmath import randomized_svd
 
-from nhsvm.hierarchy.graph import BoolArray, FloatArray
 from nhsvm.model import Curves
+from nhsvm.typing import BoolArray, FloatArray
 
 DIRECTIONS = 32  # at most
 _PRIOR = 2.0  # weight of the priors, in samples

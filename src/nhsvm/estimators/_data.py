@@ -12,8 +12,8 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 from nhsvm.errors import DataError, LabelError, OptionError
 from nhsvm.estimators._targets import Targets
 from nhsvm.hierarchy import Hierarchy
-from nhsvm.hierarchy.graph import FloatArray
 from nhsvm.storage.samples import LARGEST, check_indices, too_large, within
+from nhsvm.typing import FloatArray
 
 X_CHECKS: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "accept_large_sparse": True}
 

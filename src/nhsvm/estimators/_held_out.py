@@ -14,8 +14,8 @@ from nhsvm.estimators._label_sets import LabelSets
 from nhsvm.estimators._options import n_threads
 from nhsvm.estimators._problem import LearningProblem
 from nhsvm.estimators._targets import Codes
-from nhsvm.hierarchy.graph import FloatArray
 from nhsvm.storage import score_in_chunks
+from nhsvm.typing import FloatArray
 
 _SCORES = 2**25  # held-out scores to keep: 134 MB in single precision
 Floats = npt.NDArray[Any]

@@ -12,8 +12,8 @@ from nhsvm.errors import LabelError, UnknownLabelError
 from nhsvm.estimators._set_input import array_of, is_matrix, is_set, items_of, read, row_of
 from nhsvm.estimators._targets import Labels, unique, within
 from nhsvm.hierarchy import Hierarchy
-from nhsvm.hierarchy.graph import IntArray, PtrArray
 from nhsvm.model.sets import decoded, rows_of
+from nhsvm.typing import IntArray, PtrArray
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from nhsvm.hierarchy import Hierarchy
-from nhsvm.hierarchy.graph import BoolArray, FloatArray
 from nhsvm.metrics import example_jaccard, f1, hamming_distance, hierarchical_f1
 from nhsvm.metrics.inputs import node_mask
+from nhsvm.typing import BoolArray, FloatArray
 
 
 def _jaccard(both: Any, true: Any, pred: Any) -> Any:

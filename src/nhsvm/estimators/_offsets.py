@@ -28,9 +28,9 @@ from nhsvm.estimators._label_sets import LabelSets, decode_sets
 from nhsvm.estimators._measures import MEASURES, Measure
 from nhsvm.estimators._options import n_threads
 from nhsvm.hierarchy import Hierarchy
-from nhsvm.hierarchy.graph import BoolArray, FloatArray, IntArray
 from nhsvm.model.sets import Collected, Inference, on_leaves
 from nhsvm.threads import Team
+from nhsvm.typing import BoolArray, FloatArray, IntArray
 
 _COMMON = 17  # offsets tried for all leaves at once, and then
 _FINER = 6  # between the neighbours of the best

@@ -9,7 +9,7 @@ import numpy as np
 
 from nhsvm.estimators._label_sets import LabelSets
 from nhsvm.estimators._targets import Codes, Targets
-from nhsvm.hierarchy.graph import FloatArray
+from nhsvm.typing import FloatArray
 
 
 @dataclass(frozen=True)

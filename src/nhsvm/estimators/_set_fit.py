@@ -14,10 +14,10 @@ from nhsvm.estimators._offsets import tuned_offsets
 from nhsvm.estimators._options import n_threads
 from nhsvm.estimators._problem import LearningProblem
 from nhsvm.estimators._set_problem import loss_weights, training_oracles, true_columns
-from nhsvm.hierarchy.graph import FloatArray
 from nhsvm.model import SetForm
 from nhsvm.model.calibration import node_margins
 from nhsvm.model.sets import gains_of_scores, on_leaves
+from nhsvm.typing import FloatArray
 from nhsvm.weights import node_weights
 
 

@@ -12,9 +12,9 @@ from nhsvm.errors import LabelError
 from nhsvm.estimators._targets import Codes, Labels, _is_missing, unique
 from nhsvm.hierarchy import Hierarchy
 from nhsvm.hierarchy.build import collection
-from nhsvm.hierarchy.graph import PtrArray
 from nhsvm.hierarchy.hashes import first_crowded
 from nhsvm.model.sets import CONTAINERS, rows_of
+from nhsvm.typing import PtrArray
 
 _NUMBERS = (bool, int, float, np.bool_, np.integer, np.floating)
 Given = tuple[Labels, Codes, PtrArray, str]  # sample i has names[codes[indptr[i] : indptr[i + 1]]], some perhaps twice

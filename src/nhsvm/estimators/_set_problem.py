@@ -9,9 +9,10 @@ from nhsvm.columns import Columns
 from nhsvm.errors import OptionError
 from nhsvm.estimators._label_sets import LabelSets
 from nhsvm.hierarchy import Hierarchy
-from nhsvm.hierarchy.graph import FloatArray, Ragged
+from nhsvm.hierarchy.graph import Ragged
 from nhsvm.losses import Loss
 from nhsvm.oracles.protocol import Oracle
+from nhsvm.typing import FloatArray
 
 
 def true_columns(sets: LabelSets, columns: Columns) -> Ragged:

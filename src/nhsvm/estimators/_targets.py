@@ -12,8 +12,8 @@ from sklearn.utils.validation import column_or_1d
 
 from nhsvm.errors import LabelError, UnknownLabelError
 from nhsvm.hierarchy import Hierarchy, LabelSpace
-from nhsvm.hierarchy.graph import IntArray
 from nhsvm.hierarchy.hashes import Hashes, too_many
+from nhsvm.typing import IntArray
 
 _SETS = "label sets, where one label a sample is needed: fit learns from label sets, with solver='dual'"
 Labels = npt.NDArray[Any]

@@ -13,8 +13,9 @@ from nhsvm.estimators._label_sets import LabelSets
 from nhsvm.estimators._memory import allowed_bytes
 from nhsvm.estimators._problem import LearningProblem
 from nhsvm.estimators._targets import Targets
-from nhsvm.hierarchy.graph import FloatArray, Ragged
+from nhsvm.hierarchy.graph import Ragged
 from nhsvm.options import Preset
+from nhsvm.typing import FloatArray
 from nhsvm.weights import Uniform, node_weights
 
 

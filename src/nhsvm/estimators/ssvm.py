@@ -12,9 +12,9 @@ from nhsvm.errors import OptionError
 from nhsvm.estimators._base import HierarchicalSVM
 from nhsvm.estimators._problem import LearningProblem
 from nhsvm.hierarchy import Hierarchy
-from nhsvm.hierarchy.graph import FloatArray
 from nhsvm.losses import Loss
 from nhsvm.options import Preset
+from nhsvm.typing import FloatArray
 
 _KEPT = 0.99  # of the weights of the fit before, in a warm start; the rest keeps all of them away from zero
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from nhsvm.errors import HierarchyError, NHSVMError
-from nhsvm.hierarchy.graph import IntArray
 from nhsvm.hierarchy.hashes import Hashes, too_many
+from nhsvm.typing import IntArray
 
 Label = Hashable
 EdgeArrays = tuple[list[Label], IntArray, IntArray]

@@ -9,8 +9,9 @@ import numpy as np
 
 from nhsvm.errors import LabelError
 from nhsvm.hierarchy.build import collection
-from nhsvm.hierarchy.graph import BoolArray, IntArray, Ragged
+from nhsvm.hierarchy.graph import Ragged
 from nhsvm.hierarchy.labels import LabelSpace, VirtualLeaf, public, samples
+from nhsvm.typing import BoolArray, IntArray
 
 if TYPE_CHECKING:
     from nhsvm.hierarchy.hierarchy import Hierarchy

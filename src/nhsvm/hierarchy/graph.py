@@ -18,11 +18,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from nhsvm.errors import HierarchyError
-
-IntArray = npt.NDArray[np.int32]
-PtrArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
-FloatArray = npt.NDArray[np.float64]
+from nhsvm.typing import BoolArray, IntArray, PtrArray
 
 _MAX_ENTRIES = 2**29  # of the stored ancestor sets: 2 GiB of node numbers
 

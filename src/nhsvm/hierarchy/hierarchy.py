@@ -13,9 +13,10 @@ from nhsvm.errors import CycleError, HierarchyError, LabelError, UnknownLabelErr
 from nhsvm.hierarchy import build, derived
 from nhsvm.hierarchy.build import collection
 from nhsvm.hierarchy.drawing import draw, summary
-from nhsvm.hierarchy.graph import BoolArray, FoundCycle, Graph, IntArray, build_graph
+from nhsvm.hierarchy.graph import FoundCycle, Graph, build_graph
 from nhsvm.hierarchy.hashes import first_crowded
 from nhsvm.hierarchy.labels import VirtualLeaf, public
+from nhsvm.typing import BoolArray, IntArray
 
 if TYPE_CHECKING:
     import networkx

@@ -11,8 +11,8 @@ import numpy.typing as npt
 from nhsvm.checks import node_values
 from nhsvm.errors import LabelError, OptionError
 from nhsvm.hierarchy import Hierarchy, LabelSpace
-from nhsvm.hierarchy.graph import FloatArray, IntArray, PtrArray
 from nhsvm.losses import LOSSES
+from nhsvm.typing import FloatArray, IntArray, PtrArray
 
 AnyFloats = npt.NDArray[np.floating[Any]]
 

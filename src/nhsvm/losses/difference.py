@@ -11,8 +11,9 @@ import scipy.sparse as sp
 
 from nhsvm._jit import kernel
 from nhsvm.hierarchy import Graph
-from nhsvm.hierarchy.graph import FloatArray, IntArray, PtrArray, Ragged
+from nhsvm.hierarchy.graph import Ragged
 from nhsvm.losses.base import AnyFloats, LossRows, NodeLoss, checked_numbers
+from nhsvm.typing import FloatArray, IntArray, PtrArray
 
 
 @dataclass(frozen=True)

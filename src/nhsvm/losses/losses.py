@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from nhsvm.hierarchy import Graph, Hierarchy
-from nhsvm.hierarchy.graph import FloatArray
 from nhsvm.losses.base import AnyFloats, Loss, LossRows, NodeLoss, checked_weights
 from nhsvm.losses.difference import WeightedDifference, symmetric_difference
+from nhsvm.typing import FloatArray
 
 
 class ZeroOne(Loss):

@@ -9,8 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from nhsvm.hierarchy import Hierarchy
-from nhsvm.hierarchy.graph import FloatArray
 from nhsvm.metrics.inputs import Counts, Over, Roots, a_number, choice, closures, column_weights, make_pair, ratio
+from nhsvm.typing import FloatArray
 
 Average = Literal["micro", "samples"]
 

@@ -17,8 +17,8 @@ import scipy.sparse as sp
 from scipy.optimize import linear_sum_assignment
 
 from nhsvm.hierarchy import Graph, Hierarchy, Ragged
-from nhsvm.hierarchy.graph import FloatArray, IntArray
 from nhsvm.metrics.inputs import Pair, make_pair, positive
+from nhsvm.typing import FloatArray, IntArray
 
 MAX_DISTANCE = 5.0
 BATCH = 2**17  # pairs of labels that are compared at a time

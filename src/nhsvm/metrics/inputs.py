@@ -16,8 +16,8 @@ import scipy.sparse as sp
 from nhsvm.checks import a_hierarchy
 from nhsvm.errors import DataError, LabelError, OptionError, UnknownLabelError
 from nhsvm.hierarchy import Hierarchy, VirtualLeaf
-from nhsvm.hierarchy.graph import BoolArray, FloatArray, IntArray
 from nhsvm.hierarchy.labels import samples
+from nhsvm.typing import BoolArray, FloatArray, IntArray
 
 Over = Literal["labels", "nodes"]
 Roots = bool | Literal["auto"]

@@ -12,8 +12,8 @@ import scipy.sparse as sp
 from nhsvm.checks import a_hierarchy
 from nhsvm.errors import DataError, LabelError
 from nhsvm.hierarchy import Hierarchy
-from nhsvm.hierarchy.graph import FloatArray
 from nhsvm.metrics.inputs import Roots, a_number, closures, column_numbers, indicators, node_mask, sample_weights
+from nhsvm.typing import FloatArray
 
 BATCH = 2**22  # scores that are sorted at a time
 

@@ -13,7 +13,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import expit
 
-from nhsvm.hierarchy.graph import FloatArray, Graph
+from nhsvm.hierarchy.graph import Graph
+from nhsvm.typing import FloatArray
 
 
 class Curves(NamedTuple):

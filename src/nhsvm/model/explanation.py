@@ -11,9 +11,9 @@ import scipy.sparse as sp
 from nhsvm.errors import OptionError
 from nhsvm.explanation import Explanation, Explanations, NodePart
 from nhsvm.hierarchy import Hierarchy
-from nhsvm.hierarchy.graph import FloatArray, IntArray
 from nhsvm.hierarchy.labels import VirtualLeaf, public
 from nhsvm.storage.samples import Samples
+from nhsvm.typing import FloatArray, IntArray
 
 if TYPE_CHECKING:
     from nhsvm.model.model import Model

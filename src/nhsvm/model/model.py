@@ -14,7 +14,6 @@ from scipy.special import log_softmax, softmax
 from nhsvm.columns import Columns, make_columns
 from nhsvm.errors import LabelError, OptionError
 from nhsvm.hierarchy import Hierarchy
-from nhsvm.hierarchy.graph import FloatArray, IntArray, PtrArray
 from nhsvm.model.calibration import Curves, node_margins
 from nhsvm.model.sets import Gains, Inference, SetForm, best_sets, decoded, inference_of, on_leaves, set_gains
 from nhsvm.sizes import is_number, readable_bytes
@@ -22,6 +21,7 @@ from nhsvm.storage import StoredRows, Table, Weights, pack, score_in_chunks
 from nhsvm.storage.samples import Samples
 from nhsvm.storage.scoring import as_sparse, scoring_precision
 from nhsvm.threads import Team
+from nhsvm.typing import FloatArray, IntArray, PtrArray
 
 if TYPE_CHECKING:
     from nhsvm.explanation import Explanations

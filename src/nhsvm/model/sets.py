@@ -14,10 +14,11 @@ import scipy.sparse as sp
 
 from nhsvm.columns import Columns
 from nhsvm.hierarchy import Hierarchy
-from nhsvm.hierarchy.graph import BoolArray, FloatArray, Graph, IntArray, PtrArray
+from nhsvm.hierarchy.graph import Graph
 from nhsvm.oracles.protocol import Oracle
 from nhsvm.storage.samples import Samples
 from nhsvm.threads import Team
+from nhsvm.typing import BoolArray, FloatArray, IntArray, PtrArray
 
 if TYPE_CHECKING:
     from nhsvm.model.model import Model

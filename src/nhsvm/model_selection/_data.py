@@ -12,8 +12,8 @@ from nhsvm.errors import DataError, LabelError, OptionError
 from nhsvm.estimators._data import checked_weights, same_length
 from nhsvm.estimators._label_sets import LabelSets, encode_sets, is_multilabel
 from nhsvm.estimators._targets import Targets, encode
-from nhsvm.hierarchy.graph import FloatArray
 from nhsvm.model_selection.split import hold_out_split
+from nhsvm.typing import FloatArray
 
 
 class Parts(NamedTuple):

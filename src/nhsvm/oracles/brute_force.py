@@ -8,9 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from nhsvm.errors import OptionError
-from nhsvm.hierarchy.graph import FloatArray, Graph
+from nhsvm.hierarchy.graph import Graph
 from nhsvm.losses import Loss
 from nhsvm.oracles.protocol import Oracle
+from nhsvm.typing import FloatArray
 
 _MOST_LEAVES = 16  # 65,535 label sets
 

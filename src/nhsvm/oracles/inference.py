@@ -11,10 +11,11 @@ import numpy.typing as npt
 from nhsvm.checks import a_hierarchy
 from nhsvm.errors import DataError, LabelError, OptionError
 from nhsvm.hierarchy import Hierarchy, LabelSpace
-from nhsvm.hierarchy.graph import FloatArray, Graph, IntArray
+from nhsvm.hierarchy.graph import Graph
 from nhsvm.hierarchy.labels import samples
 from nhsvm.losses import LOSSES, Loss, make_loss
 from nhsvm.oracles import ORACLES
+from nhsvm.typing import FloatArray, IntArray
 
 _METHODS = {True: ("auto", "exact", "lp", "brute_force"), False: ("auto", "exact", "brute_force")}
 

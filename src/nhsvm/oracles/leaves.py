@@ -12,8 +12,9 @@ import numpy.typing as npt
 
 from nhsvm._jit import inlined, kernel, prefetch, widened
 from nhsvm.columns import Columns
-from nhsvm.hierarchy.graph import FloatArray, IntArray, PtrArray, Ragged
+from nhsvm.hierarchy.graph import Ragged
 from nhsvm.losses import Loss, LossRows, whole_rows
+from nhsvm.typing import FloatArray, IntArray, PtrArray
 
 Floats = npt.NDArray[Any]
 _AHEAD = 8  # features that a beam search asks for beforehand

@@ -10,8 +10,9 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from nhsvm.errors import DataError, NotSolvedError
-from nhsvm.hierarchy.graph import FloatArray, Graph
+from nhsvm.hierarchy.graph import Graph
 from nhsvm.oracles.protocol import Oracle
+from nhsvm.typing import FloatArray
 
 _WHOLE = 1e-6  # this near to 0 and 1, an answer is a label set: HiGHS promises 1e-7 at its defaults
 

@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from nhsvm.errors import DataError, OptionError
-from nhsvm.hierarchy.graph import FloatArray, Graph
+from nhsvm.hierarchy.graph import Graph
+from nhsvm.typing import FloatArray
 
 if TYPE_CHECKING:
     from nhsvm.oracles.dag.candidates import LeafCandidates

@@ -7,8 +7,9 @@ import numpy.typing as npt
 
 from nhsvm._jit import kernel
 from nhsvm.errors import HierarchyError
-from nhsvm.hierarchy.graph import FloatArray, Graph
+from nhsvm.hierarchy.graph import Graph
 from nhsvm.oracles.protocol import Oracle
+from nhsvm.typing import FloatArray
 
 
 class TreeMultilabel(Oracle):

@@ -23,9 +23,9 @@ from nhsvm.datasets.files import opened
 from nhsvm.errors import DataError
 from nhsvm.features import BM25Transformer
 from nhsvm.hierarchy import Hierarchy
-from nhsvm.hierarchy.graph import FloatArray
 from nhsvm.model_selection import PAPER_LAMBDAS, hold_out_split
 from nhsvm.paper.tables import HELD_OUT
+from nhsvm.typing import FloatArray
 
 DEPTH = 5  # of labels of WIKI, counted in edges on the longest way from the root
 N_TERMS = 1000  # of WIKI d5: the paper's Table 2 has d = 1000, not how they were chosen; we take the most frequent

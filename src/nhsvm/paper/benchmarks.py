@@ -21,12 +21,12 @@ from threadpoolctl import threadpool_limits
 from nhsvm.errors import DataError, OptionError
 from nhsvm.estimators import HSVM, NHSVM, SSVM, FlatSVM
 from nhsvm.hierarchy import Hierarchy
-from nhsvm.hierarchy.graph import BoolArray, FloatArray
 from nhsvm.metrics import example_jaccard, f1, hierarchical_f1
 from nhsvm.model_selection import paper_grid, tune
 from nhsvm.paper import Note
 from nhsvm.paper.benchmark_sets import OURS, SETS, Effort, Features, Labels, TrainTest
 from nhsvm.paper.tables import HELD_OUT, MODELS, Stored, mcnemar, paired, setting_in_words, versions
+from nhsvm.typing import BoolArray, FloatArray
 
 Svm = FlatSVM | HSVM | NHSVM | SSVM
 Scores = BoolArray | FloatArray  # of every test sample

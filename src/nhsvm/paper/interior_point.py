@@ -14,7 +14,7 @@ from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 
-from nhsvm.hierarchy.graph import FloatArray
+from nhsvm.typing import FloatArray
 
 
 @dataclass(frozen=True)

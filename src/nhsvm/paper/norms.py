@@ -16,8 +16,9 @@ import scipy.sparse as sp
 from nhsvm.checks import a_hierarchy, matrix
 from nhsvm.errors import NHSVMError, NotSolvedError, OptionError
 from nhsvm.hierarchy import Hierarchy
-from nhsvm.hierarchy.graph import FloatArray, Graph
+from nhsvm.hierarchy.graph import Graph
 from nhsvm.paper import scaled_trace_norm, structured_norm
+from nhsvm.typing import FloatArray
 from nhsvm.weights import shared_weights
 
 _RANK = 1e-14  # singular values below this multiple of the largest are rounding

@@ -23,7 +23,6 @@ from nhsvm.datasets import Dataset, make_balanced, make_unbalanced
 from nhsvm.engine import Sgd
 from nhsvm.estimators import HSVM, NHSVM, SSVM, FlatSVM
 from nhsvm.hierarchy import Hierarchy
-from nhsvm.hierarchy.graph import FloatArray
 from nhsvm.paper import Note
 from nhsvm.paper.synthetic import PAPER
 from nhsvm.paper.tables import (
@@ -37,6 +36,7 @@ from nhsvm.paper.tables import (
     table,
     write_page,
 )
+from nhsvm.typing import FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

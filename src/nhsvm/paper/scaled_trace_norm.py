@@ -25,8 +25,8 @@ from functools import cached_property
 import numpy as np
 import scipy.linalg
 
-from nhsvm.hierarchy.graph import FloatArray, PtrArray
 from nhsvm.paper.interior_point import Found, follow
+from nhsvm.typing import FloatArray, PtrArray
 
 
 @dataclass(frozen=True)

@@ -23,8 +23,8 @@ import scipy.sparse as sp
 import scipy.sparse.linalg
 
 from nhsvm.hierarchy import Hierarchy, duplicate_classes
-from nhsvm.hierarchy.graph import FloatArray, IntArray, PtrArray
 from nhsvm.paper.interior_point import Found, follow
+from nhsvm.typing import FloatArray, IntArray, PtrArray
 
 Solve = Callable[[FloatArray], FloatArray]
 _LU = {"diag_pivot_thresh": 0.0, "options": {"SymmetricMode": True}}  # positive definite: the diagonal is pivot enough

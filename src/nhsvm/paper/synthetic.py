@@ -21,7 +21,6 @@ from threadpoolctl import threadpool_limits
 
 from nhsvm.datasets import Dataset, make_balanced, make_unbalanced
 from nhsvm.estimators import HSVM, NHSVM, SSVM, FlatSVM
-from nhsvm.hierarchy.graph import FloatArray, PtrArray
 from nhsvm.model_selection import PAPER_LAMBDAS, hold_out_split, regularization_path
 from nhsvm.paper import Note
 from nhsvm.paper.tables import (
@@ -43,6 +42,7 @@ from nhsvm.paper.tables import (
     table,
     write_page,
 )
+from nhsvm.typing import FloatArray, PtrArray
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

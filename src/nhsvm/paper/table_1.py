@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nhsvm.hierarchy import Hierarchy
-from nhsvm.hierarchy.graph import FloatArray
 from nhsvm.paper import NORMS, Note
 from nhsvm.paper.tables import COLOURS, figure, made_by, open_frame, table, write_page
+from nhsvm.typing import FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

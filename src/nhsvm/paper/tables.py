@@ -20,8 +20,8 @@ from scipy.special import bdtr, stdtr
 from nhsvm import __version__
 from nhsvm._atomic import write_file
 from nhsvm.errors import DataError, OptionError
-from nhsvm.hierarchy.graph import BoolArray, FloatArray
 from nhsvm.paper import Note
+from nhsvm.typing import BoolArray, FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

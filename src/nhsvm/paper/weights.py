@@ -16,10 +16,10 @@ import numpy.typing as npt
 
 from nhsvm.estimators import HSVM, NHSVM
 from nhsvm.hierarchy import Hierarchy
-from nhsvm.hierarchy.graph import FloatArray
 from nhsvm.paper import Note
 from nhsvm.paper.attributes import label_penalty
 from nhsvm.paper.tables import COLOURS, figure, made_by, open_frame, table, write_page
+from nhsvm.typing import FloatArray
 from nhsvm.weights import Flat, Maxmin, Power, Scheme, Uniform, node_weights
 
 if TYPE_CHECKING:

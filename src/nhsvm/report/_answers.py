@@ -11,12 +11,12 @@ import scipy.sparse as sp
 
 from nhsvm.errors import DataError
 from nhsvm.estimators._options import n_threads
-from nhsvm.hierarchy.graph import BoolArray, FloatArray, IntArray
 from nhsvm.metrics.inputs import closures
 from nhsvm.report._model import Parts, chunks, rows
 from nhsvm.report._record import Counts
 from nhsvm.report._reliability import Bins
 from nhsvm.report._truth import Truth, as_nodes, indicator
+from nhsvm.typing import BoolArray, FloatArray, IntArray
 
 _NUMBERS = 2**22  # scores at work at a time
 _KEPT = 2**28  # scores of nodes that are kept for AU(PRC): 1 GiB

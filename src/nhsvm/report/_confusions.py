@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from nhsvm.hierarchy.graph import FloatArray
 from nhsvm.metrics.distances import path_lengths
 from nhsvm.report._nodes import Compared
 from nhsvm.report._record import Confusion, Counts, Example, Nodes
+from nhsvm.typing import FloatArray
 
 _SNIPPET = 280  # characters of a text
 _PATHS = 12  # labels of a sample that are shown

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nhsvm import metrics
-from nhsvm.hierarchy.graph import FloatArray
 from nhsvm.metrics.inputs import class_numbers
 from nhsvm.report._answers import Answers
 from nhsvm.report._nodes import Compared
+from nhsvm.typing import FloatArray
 
 
 class Measure(NamedTuple):

@@ -10,11 +10,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from nhsvm.hierarchy import Hierarchy, VirtualLeaf
-from nhsvm.hierarchy.graph import FloatArray
 from nhsvm.metrics import accuracy_at_depth
 from nhsvm.metrics.inputs import closures
 from nhsvm.report._record import Counts, Depth, Nodes
 from nhsvm.report._truth import Truth
+from nhsvm.typing import FloatArray
 
 _JOINTS = "./:|>-_ "  # what may stand between a parent's name and the rest of its child's
 

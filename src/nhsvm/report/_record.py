@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from nhsvm.hierarchy.graph import BoolArray, FloatArray
+from nhsvm.typing import BoolArray, FloatArray
 
 Counts = npt.NDArray[np.int64]
 

@@ -13,8 +13,8 @@ from nhsvm.estimators._label_sets import is_multilabel
 from nhsvm.estimators._set_input import read, row_of
 from nhsvm.estimators._targets import as_labels, unique
 from nhsvm.hierarchy import Hierarchy
-from nhsvm.hierarchy.graph import BoolArray, IntArray
 from nhsvm.report._model import Parts
+from nhsvm.typing import BoolArray, IntArray
 
 
 class Truth(NamedTuple):

@@ -10,10 +10,10 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from nhsvm.errors import OptionError
-from nhsvm.hierarchy.graph import IntArray
 from nhsvm.storage.rows import StoredRows
 from nhsvm.storage.table import Table
 from nhsvm.storage.weights import Lists, Weights
+from nhsvm.typing import IntArray
 
 Floats = npt.NDArray[Any]
 PRECISIONS = ("float16", "int8")

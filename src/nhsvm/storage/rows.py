@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from nhsvm.hierarchy.graph import IntArray, PtrArray
 from nhsvm.storage.samples import prepare
 from nhsvm.storage.weights import Lists, Scorer
+from nhsvm.typing import IntArray, PtrArray
 
 AnyFloats = npt.NDArray[Any]
 ROWS = "rows/"  # before the names of the arrays in a file

@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from nhsvm.hierarchy.graph import IntArray
 from nhsvm.storage.rows import StoredRows
 from nhsvm.storage.samples import prepare
 from nhsvm.storage.weights import Floats, Lists, Scorer
+from nhsvm.typing import IntArray
 
 _BLOCK = 2**22  # weights that are looked at, or made, together
 _CHUNK = 1024  # samples that are turned into another precision at a time

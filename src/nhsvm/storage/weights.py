@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from nhsvm.hierarchy.graph import IntArray, PtrArray
+from nhsvm.typing import IntArray, PtrArray
 
 if TYPE_CHECKING:
     from nhsvm.storage.rows import StoredRows

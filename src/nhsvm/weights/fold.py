@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
-from nhsvm.hierarchy.graph import BoolArray, Graph, IntArray, PtrArray
+from nhsvm.hierarchy.graph import Graph
+from nhsvm.typing import BoolArray, IntArray, PtrArray
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ import scipy.sparse as sp
 import scipy.sparse.linalg
 
 from nhsvm.errors import NotSolvedError
-from nhsvm.hierarchy.graph import BoolArray, FloatArray, PtrArray
+from nhsvm.typing import BoolArray, FloatArray, PtrArray
 
 _AIM = 1e-13  # relative gap to stop at
 _ACCEPT = 1e-8  # relative gap that must be proved, divided by the degree of the costs

@@ -14,7 +14,8 @@ import scipy.sparse as sp
 
 from nhsvm.errors import NotSolvedError, OptionError
 from nhsvm.hierarchy import Hierarchy
-from nhsvm.hierarchy.graph import BoolArray, FloatArray, Graph, IntArray
+from nhsvm.hierarchy.graph import Graph
+from nhsvm.typing import BoolArray, FloatArray, IntArray
 from nhsvm.weights.fold import core_of, paths_above, same_parents, tree_like
 from nhsvm.weights.interior import Powers, Solution, minimise
 from nhsvm.weights.schemes import check_flag, check_total, is_number, left_out

@@ -13,7 +13,8 @@ import numpy as np
 from nhsvm.checks import a_hierarchy, node_values
 from nhsvm.errors import OptionError
 from nhsvm.hierarchy import Hierarchy
-from nhsvm.hierarchy.graph import BoolArray, FloatArray, Graph
+from nhsvm.hierarchy.graph import Graph
+from nhsvm.typing import BoolArray, FloatArray
 from nhsvm.weights import SCHEMES
 
 Scheme = Callable[[Hierarchy], FloatArray]

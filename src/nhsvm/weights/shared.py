@@ -9,7 +9,8 @@ import numpy.typing as npt
 
 from nhsvm.checks import node_values
 from nhsvm.hierarchy import Hierarchy
-from nhsvm.hierarchy.graph import BoolArray, FloatArray, Graph
+from nhsvm.hierarchy.graph import Graph
+from nhsvm.typing import BoolArray, FloatArray
 from nhsvm.weights.fold import Core, core_of, tree_like
 from nhsvm.weights.interior import Inverses, minimise
 

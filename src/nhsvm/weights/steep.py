@@ -29,7 +29,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from nhsvm.hierarchy.graph import FloatArray, PtrArray
+from nhsvm.typing import FloatArray, PtrArray
 from nhsvm.weights.interior import Solution, certified, newton_system
 
 _AIM = 1e-11  # relative gap to stop at

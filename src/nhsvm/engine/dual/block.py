@@ -11,8 +11,9 @@ import numpy.typing as npt
 from nhsvm._jit import kernel
 from nhsvm.columns import Columns
 from nhsvm.engine.samples import Updates
-from nhsvm.hierarchy.graph import FloatArray, IntArray, PtrArray, Ragged
+from nhsvm.hierarchy.graph import Ragged
 from nhsvm.threads import Team
+from nhsvm.typing import FloatArray, IntArray, PtrArray
 
 _BOUND = 0.99  # of C_i: a sample that uses so much of it would use more
 

@@ -24,8 +24,8 @@ from nhsvm.engine.dual.batch import Sweeps, batch_kernel, step, workspace_of
 from nhsvm.engine.dual.block import Paths, warm_start_factors
 from nhsvm.engine.dual.planes import Batch, Planes
 from nhsvm.engine.samples import Updates
-from nhsvm.hierarchy.graph import FloatArray, PtrArray
 from nhsvm.oracles.leaves import Proposals
+from nhsvm.typing import FloatArray, PtrArray
 
 if TYPE_CHECKING:
     from nhsvm.engine.problem import HingeProblem

@@ -18,7 +18,7 @@ import numpy as np
 
 from nhsvm._jit import done_by, inlined, kernel
 from nhsvm.engine.dual.batch import step, workspace_of
-from nhsvm.hierarchy.graph import FloatArray, IntArray, PtrArray
+from nhsvm.typing import FloatArray, IntArray, PtrArray
 
 ALL, USED, SETTLE = 0, 1, 2  # what a visit moves
 _MOVES = 12  # of mass a visit

@@ -32,9 +32,10 @@ from nhsvm.engine.dual.batch import Sweeps, batch_kernel
 from nhsvm.engine.dual.block import Steps, pointers
 from nhsvm.engine.dual.level_step import ALL, LevelBlock, LevelPointers, Visit, layout_kernel, rising_kernel
 from nhsvm.engine.samples import Updates
-from nhsvm.hierarchy.graph import FloatArray, IntArray, PtrArray, Ragged
+from nhsvm.hierarchy.graph import Ragged
 from nhsvm.oracles.dag.candidates import LeafCandidates, Lists
 from nhsvm.threads import Team
+from nhsvm.typing import FloatArray, IntArray, PtrArray
 
 CHUNK = 16  # samples that a thread lays out at a time
 

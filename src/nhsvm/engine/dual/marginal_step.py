@@ -31,7 +31,7 @@ import numpy as np
 
 from nhsvm._jit import done_by, inlined, kernel
 from nhsvm.engine.dual.batch import step, workspace_of
-from nhsvm.hierarchy.graph import FloatArray, PtrArray
+from nhsvm.typing import FloatArray, PtrArray
 
 _ROUNDS = 10  # Newton's method has settled by then, or it cycles
 _SNAP = 1e-14  # of C: what is that near to a bound is on it

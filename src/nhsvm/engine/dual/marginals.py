@@ -21,8 +21,9 @@ from nhsvm.engine.dual.batch import Sweeps, batch_kernel
 from nhsvm.engine.dual.block import Steps, warm_start_factors
 from nhsvm.engine.dual.marginal_step import MarginalBlock
 from nhsvm.engine.samples import Updates
-from nhsvm.hierarchy.graph import FloatArray, IntArray, PtrArray, Ragged
+from nhsvm.hierarchy.graph import Ragged
 from nhsvm.threads import Team
+from nhsvm.typing import FloatArray, IntArray, PtrArray
 
 
 class Active(NamedTuple):

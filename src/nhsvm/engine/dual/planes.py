@@ -19,8 +19,8 @@ from nhsvm.engine.certificate import CANCELLED, excess, gamma, path_doubt
 from nhsvm.engine.dual.block import Paths, warm_start_factors
 from nhsvm.engine.dual.plane_step import batch_kernel
 from nhsvm.engine.samples import Updates
-from nhsvm.hierarchy.graph import FloatArray, IntArray, PtrArray
 from nhsvm.oracles.leaves import Proposals
+from nhsvm.typing import FloatArray, IntArray, PtrArray
 
 _CHUNK = 4096  # samples whose losses are looked up at a time
 

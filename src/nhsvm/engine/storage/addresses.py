@@ -18,8 +18,8 @@ from nhsvm._jit import inlined, kernel, prefetch
 from nhsvm.columns import Columns
 from nhsvm.engine.dual.plane_step import drop_weightless, gradients, visit, workspace
 from nhsvm.engine.storage.row_kernels import FeatureWalk, first_entries, move
-from nhsvm.hierarchy.graph import BoolArray, IntArray, PtrArray
 from nhsvm.threads import Team
+from nhsvm.typing import BoolArray, IntArray, PtrArray
 
 if TYPE_CHECKING:
     from nhsvm.engine.dual.planes import Planes

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nhsvm._jit import inlined, kernel, prefetch
-from nhsvm.hierarchy.graph import IntArray, PtrArray
+from nhsvm.typing import IntArray, PtrArray
 
 
 class FeatureWalk(NamedTuple):

@@ -38,13 +38,13 @@ from nhsvm.engine.storage.row_kernels import (
     tails_kernel,
 )
 from nhsvm.errors import MemoryLimitError
-from nhsvm.hierarchy.graph import FloatArray, IntArray, PtrArray
 from nhsvm.oracles.leaves import Proposals
 from nhsvm.sizes import readable_bytes
 from nhsvm.storage.kernels import rows_kernel
 from nhsvm.storage.rows import StoredRows
 from nhsvm.storage.samples import csr
 from nhsvm.threads import Team
+from nhsvm.typing import FloatArray, IntArray, PtrArray
 
 _ENTRIES = 2**20  # of the samples, in one block of features whose rows are made anew
 _GROWTH = 1.3  # rows that have this much more room than when they were last made anew are made anew

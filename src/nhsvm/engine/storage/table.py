@@ -15,12 +15,12 @@ from nhsvm._jit import inlined, kernel, prefetch
 from nhsvm.columns import Columns
 from nhsvm.engine.dual.plane_step import drop_weightless, gradients, visit, workspace
 from nhsvm.engine.samples import Samples, Scorer, SparseBatch, Updates, squared_norms, unsigned
-from nhsvm.hierarchy.graph import FloatArray, IntArray, PtrArray
 from nhsvm.oracles.leaves import Proposals
 from nhsvm.storage.kernels import table_kernel
 from nhsvm.storage.samples import csr
 from nhsvm.storage.table import Table, dense_scores
 from nhsvm.threads import Team
+from nhsvm.typing import FloatArray, IntArray, PtrArray
 
 if TYPE_CHECKING:
     from nhsvm.engine.dual.block import Paths

@@ -28,8 +28,8 @@ from typing import NamedTuple
 import numpy as np
 
 from nhsvm._jit import inlined, kernel, prefetch
-from nhsvm.hierarchy.graph import FloatArray
 from nhsvm.oracles.dag.core import FREE, OFF, ON, RUNNING, SETTLED, Links, links_of
+from nhsvm.typing import FloatArray
 
 _KEEP = 0.9  # of its marginal, a node keeps KEEP · children / (children + rise · parents)
 RISE = 0.2, 1.0  # best for the first sweeps, whose marginals guide a search; and for many sweeps, for bounds alone

@@ -8,11 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from nhsvm._jit import kernel
-from nhsvm.hierarchy.graph import FloatArray, IntArray, PtrArray
 from nhsvm.oracles.dag.bound import RISE
 from nhsvm.oracles.dag.candidates import LeafCandidates, Lists
 from nhsvm.oracles.dag.core import ON, RUNNING, SETTLED, Core, Links, links_of, make_work
 from nhsvm.oracles.dag.search import Rounds, left_open
+from nhsvm.typing import FloatArray, IntArray, PtrArray
 
 _SIZE, _ENTRIES = 16, 2**17  # samples that are searched together, at most; nodes and edges of them, about
 _NONE = 1e300  # a bound that says nothing; kernels must not meet infinity

@@ -26,8 +26,9 @@ import numpy as np
 import numpy.typing as npt
 
 from nhsvm._jit import inlined, kernel
-from nhsvm.hierarchy.graph import FloatArray, IntArray, PtrArray, Ragged
+from nhsvm.hierarchy.graph import Ragged
 from nhsvm.oracles.dag.core import ON, Core, Links
+from nhsvm.typing import FloatArray, IntArray, PtrArray
 
 _MOST = 1e300  # kernels must not meet infinity
 _TIMES, _FIRST = 4, 256  # of a limit, and at least: leaves that are bounded closely to find those of most use

@@ -30,8 +30,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nhsvm._jit import inlined, kernel
-from nhsvm.hierarchy.graph import FloatArray, IntArray
 from nhsvm.oracles.protocol import States
+from nhsvm.typing import FloatArray, IntArray
 
 FREE, ON, OFF, DONE, FOLDED = range(5)  # DONE: in the set, and settled
 RUNNING, SETTLED, SPLIT, SPENT = range(4)  # SPLIT: sweeps have stalled; SPENT: the budget is

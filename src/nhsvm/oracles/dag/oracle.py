@@ -9,12 +9,13 @@ import numpy as np
 import scipy.sparse as sp
 
 from nhsvm.errors import NotSolvedError, OptionError
-from nhsvm.hierarchy.graph import FloatArray, Graph
+from nhsvm.hierarchy.graph import Graph
 from nhsvm.oracles.dag.candidates import LeafCandidates
 from nhsvm.oracles.dag.plan import Plan, plan_of, unfold_points_kernel
 from nhsvm.oracles.dag.primal import HUGE, best_leaf_kernel, cheapest_leaf, flip_leaves_kernel
 from nhsvm.oracles.dag.search import Batch, solve_core
 from nhsvm.oracles.protocol import Memory, Oracle, Rows, States, check_finite, make_memory
+from nhsvm.typing import FloatArray
 
 _LONGER = 8  # budgets before HiGHS: it takes longer than that for nearly all
 LARGE = 6_000  # nodes of a core that is worth searching in parts

@@ -20,8 +20,9 @@ import numpy as np
 import numpy.typing as npt
 
 from nhsvm._jit import kernel
-from nhsvm.hierarchy.graph import BoolArray, FloatArray, Graph, IntArray, build_graph
+from nhsvm.hierarchy.graph import Graph, build_graph
 from nhsvm.oracles.dag.core import ON, RUNNING, Links
+from nhsvm.typing import BoolArray, FloatArray, IntArray
 
 _SEARCH = 200_000_000  # steps in the search for needless edges; beyond, edges are kept
 

@@ -15,8 +15,9 @@ import numpy.typing as npt
 
 from nhsvm._jit import inlined, kernel
 from nhsvm.errors import OptionError
-from nhsvm.hierarchy.graph import FloatArray, Graph, IntArray
+from nhsvm.hierarchy.graph import Graph
 from nhsvm.oracles.dag.core import links_of
+from nhsvm.typing import FloatArray, IntArray
 
 HUGE = 1e300  # a gap that nothing is known of: kernels must not meet infinity
 

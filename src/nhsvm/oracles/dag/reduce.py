@@ -45,9 +45,9 @@ from typing import NamedTuple
 import numpy as np
 
 from nhsvm._jit import inlined, kernel, prefetch
-from nhsvm.hierarchy.graph import FloatArray, IntArray
 from nhsvm.oracles.dag.core import FREE, OFF, ON, RUNNING, Links, links_of
 from nhsvm.oracles.protocol import States
+from nhsvm.typing import FloatArray, IntArray
 
 _AHEAD = 12  # edges, as in bound.py
 

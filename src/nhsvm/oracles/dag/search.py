@@ -20,7 +20,6 @@ import scipy.sparse as sp
 
 from nhsvm._jit import inlined, kernel
 from nhsvm.errors import NotSolvedError
-from nhsvm.hierarchy.graph import FloatArray
 from nhsvm.oracles.dag.bound import RISE, components_kernel, sweep_kernel
 from nhsvm.oracles.dag.core import (
     FREE,
@@ -45,6 +44,7 @@ from nhsvm.oracles.dag.plan import Folded, Plan, fold_kernel, unfold_kernel
 from nhsvm.oracles.dag.primal import rounding_kernel
 from nhsvm.oracles.dag.reduce import cut_kernel, prune_kernel
 from nhsvm.oracles.protocol import Memory, Rows, States
+from nhsvm.typing import FloatArray
 
 _SIZE, _ENTRIES = 16, 2**17  # samples in a batch, at most; nodes and edges of them, about
 _PATIENCE_FIRST = 60  # rounds at a core of its own before a sample is split
