@@ -66,32 +66,72 @@ def test_other_types_of_arguments_are_other_files(place):
 def test_code_of_changed_sources_is_replaced(place, monkeypatch):
     assert not ran()
     with monkeypatch.context() as patch:
-        patch.setattr(_jit, "_sources", lambda: "changed in any file with kernels")
+        patch.setattr(_jit, "_sources", lambda files: "changed in any file with kernels")
         assert not ran()
         assert ran()
         assert kept(place)  # still one file
     assert not ran()
 
 
-def test_the_stamp_is_of_all_files_with_kernels(tmp_path, monkeypatch):
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    """A package with a kernel in ``loop.py``; ``stamp()`` is what its machine code depends on."""
+    files = {
+        "loop.py": "from nhsvm.part import helper\nfrom nhsvm.pairs import (\n    Pair,\n)\n",
+        "part/__init__.py": "",
+        "part/helper.py": "import numpy as np\nfrom nhsvm.constants import ROOM\n",
+        "constants.py": "ROOM = 8\n",
+        "pairs.py": "class Pair(NamedTuple):\n    low: Array\n    high: Array\n",
+        "steps.py": "from nhsvm.loop import step\nfrom nhsvm.shared import more\n\n\n@done_by(step, Pair)\n",
+        "shared.py": "",
+        "elsewhere.py": "from nhsvm._jit import done_by\nfrom nhsvm.loop import kernel\n\n\n@done_by(other, Pair)\n",
+        "above.py": "from nhsvm.loop import kernel\n",
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
     monkeypatch.setattr(_jit, "_PACKAGE", tmp_path)
-    found = []
-    (tmp_path / "part").mkdir()
-    for text in ("from nhsvm._jit import inlined\n", "from nhsvm._jit import inlined  # changed\n"):
-        (tmp_path / "part" / "helper.py").write_text(text)
-        found.append(_jit._sources.__wrapped__())
-    (tmp_path / "other.py").write_text("no kernels")
-    assert len({*found, _jit._sources.__wrapped__()}) == 2
+    return tmp_path
 
 
-def test_the_stamp_is_also_of_named_tuples(tmp_path, monkeypatch):
+def stamp(package):
+    for remembered in (_jit._sources, _jit._imports, _jit._steps):
+        remembered.cache_clear()
+    try:
+        return _jit._sources(frozenset([package / "loop.py"]))
+    finally:
+        for remembered in (_jit._sources, _jit._imports, _jit._steps):
+            remembered.cache_clear()
+
+
+@pytest.mark.parametrize("name", ["loop.py", "part/helper.py", "constants.py", "steps.py", "shared.py"])
+def test_the_stamp_is_of_all_that_a_kernel_uses(package, name):
+    before = stamp(package)
+    (package / name).write_text((package / name).read_text() + "# changed\n")
+    assert stamp(package) != before
+
+
+@pytest.mark.parametrize("name", ["elsewhere.py", "above.py"])
+def test_the_stamp_is_not_of_what_a_kernel_cannot_reach(package, name):
+    before = stamp(package)
+    (package / name).write_text((package / name).read_text() + "# changed\n")
+    assert stamp(package) == before
+
+
+def test_the_stamp_is_also_of_named_tuples(package):
     """Machine code knows their fields by position, and numba's key of a kernel has no names of fields."""
-    monkeypatch.setattr(_jit, "_PACKAGE", tmp_path)
-    found = set()
-    for fields in ("    low: Array\n    high: Array\n", "    high: Array\n    low: Array\n"):
-        (tmp_path / "pairs.py").write_text("from typing import NamedTuple\n\n\nclass Pair(NamedTuple):\n" + fields)
-        found.add(_jit._sources.__wrapped__())
-    assert len(found) == 2
+    before = stamp(package)
+    (package / "pairs.py").write_text("class Pair(NamedTuple):\n    high: Array\n    low: Array\n")
+    assert stamp(package) != before
+
+
+def test_named_tuples_that_a_kernel_is_given_count_too():
+    """A kernel need not import the file that defines them."""
+    from nhsvm.hierarchy.graph import Ragged
+
+    ragged = numba.typeof(Ragged(np.zeros(2, np.int64), np.zeros(1, np.int32)))
+    inside = numba.types.Tuple([numba.int64, ragged])
+    assert [path.name for path in _jit._named_tuples((numba.float64, inside))] == ["graph.py"]
 
 
 DAMAGES = {

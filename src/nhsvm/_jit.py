@@ -1,8 +1,8 @@
 """The only importer of numba: how every kernel of the library is compiled, and where machine code is kept.
 
 A kernel is a plain function of arrays and scalars. It is compiled when first called, kept on disk for later processes,
-and releases the interpreter lock, so that threads run it side by side. What is kept holds as long as no file with
-kernels or named tuples changes, so kernels may use functions and tuples of other files.
+and releases the interpreter lock, so that threads run it side by side. What is kept holds as long as no file changes
+that the kernel's own file imports, directly or not, so kernels may use functions and tuples of other files.
 
 numba would keep it beside the source or below the home of the user, fail while modules are imported where neither can
 be written to, and run whatever it finds there. Here nothing is looked at before a kernel is called, a place that cannot
@@ -17,10 +17,11 @@ import hashlib
 import inspect
 import os
 import pickle
+import re
 import stat
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -44,7 +45,9 @@ _dumps: Any = dumps
 _overload: Any = overload
 _NamedTuple: Any = types.BaseNamedTuple
 _index_key: Any = caching.FunctionCache._index_key
-_PACKAGE = Path(__file__).parent
+_HERE = Path(__file__)
+_PACKAGE = _HERE.parent
+_IMPORT = re.compile(r"^(?:from|import) (nhsvm[\w.]*)(?: import ([^#\n(]+|\([^)]*\)))?", re.MULTILINE)
 _DIGEST = hashlib.sha256().digest_size
 
 
@@ -147,22 +150,65 @@ class _Kept(caching.FunctionCache):
         short = hashlib.sha256(key.encode()).hexdigest()[:16]
         python = f"py{sys.version_info.major}{sys.version_info.minor}{getattr(sys, 'abiflags', '')}"
         versions = f"{numba.__version__} {llvmlite.__version__} {sys.version}"
-        digest = hashlib.sha256("\0".join((self._name, key, versions, _sources())).encode()).digest()
+        sources = _sources(frozenset([Path(self._module), *_named_tuples(sig)]))
+        digest = hashlib.sha256("\0".join((self._name, key, versions, sources)).encode()).digest()
         return f"{self._name}.{python}.{short}.nbc".replace("<", "").replace(">", ""), digest
 
 
 @cache
-def _sources() -> str:
-    """A hash of all files of the package that have kernels, or named tuples, whose fields kernels know by their order.
+def _sources(files: frozenset[Path]) -> str:
+    """A hash of all that machine code made of these files depends on: themselves, and what they import of the package.
 
-    It takes some milliseconds, when a kernel is first called.
+    Steps that are registered by :func:`done_by` import the function that they carry out, not the other way round, and
+    count with it.
     """
-    found = hashlib.sha256()
+    found: set[Path] = set()
+    new = {_HERE, *(path for path in files if path.is_file())}  # of one in an archive nothing is kept
+    while new:
+        found |= new
+        new = {imported for path in new for imported in _imports(path)} - found
+        new = new or {path for path, declared in _steps() if path not in found and declared & found}
+    digest = hashlib.sha256()
+    for path in sorted(found):
+        digest.update(hashlib.sha256(path.read_bytes()).digest())
+    return digest.hexdigest()
+
+
+@cache
+def _imports(path: Path) -> frozenset[Path]:
+    """The files of the package that a file imports."""
+    return frozenset(file for files in _imported(path).values() for file in files)
+
+
+def _imported(path: Path) -> dict[str, list[Path]]:
+    """For every name that a file imports from the package, the files that it may mean."""
+    found = {}
+    for module, names in _IMPORT.findall(path.read_text(encoding="utf-8")):
+        place = _PACKAGE.joinpath(*module.split(".")[1:])
+        for name in re.findall(r"\w+", names) or [module]:
+            files = (each for at in (place, place / name) for each in (at.with_suffix(".py"), at / "__init__.py"))
+            found[name] = [file for file in files if file.is_file()]
+    return found
+
+
+@cache
+def _steps() -> list[tuple[Path, frozenset[Path]]]:
+    """The files that register functions by :func:`done_by`, each with the files that declare what these carry out."""
+    found = []
     for path in sorted(_PACKAGE.rglob("*.py")):
-        source = path.read_bytes()
-        if b"nhsvm._jit" in source or b"NamedTuple" in source or path == Path(__file__):
-            found.update(hashlib.sha256(source).digest())
-    return found.hexdigest()
+        if path != _HERE and (names := re.findall(r"@done_by\((\w+)", path.read_text(encoding="utf-8"))):
+            files = (file for name in names for file in _imported(path).get(name, [path]))
+            found.append((path, frozenset(files)))
+    return found
+
+
+def _named_tuples(kind: Any) -> Iterator[Path]:
+    """Files of the named tuples among types of arguments, also of those inside others."""
+    if isinstance(kind, _NamedTuple):
+        yield Path(inspect.getfile(kind.instance_class))
+    if isinstance(kind, Iterable):
+        for part in kind:
+            yield from _named_tuples(part)
 
 
 def _places(module: str) -> Iterator[Path]:
