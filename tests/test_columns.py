@@ -58,7 +58,7 @@ def test_beyond_the_head_are_ends_of_paths(h, seed):
     columns = make_columns(h.graph, random_alpha(h, seed))
     inside = {c for k in range(h.n_leaves) for c in columns.paths.row(k)[:-1].tolist()}
     assert columns.head == max(inside, default=-1) + 1
-    assert columns.head < columns.n_columns
+    assert columns.head < columns.n_columns or columns.n_columns == 0  # all weights may be zero
 
 
 @given(dags())

@@ -70,7 +70,8 @@ def test_a_pass_does_what_one_over_a_table_does(dtype, seed):
             np.testing.assert_allclose(ours[1], theirs[1], rtol=1e-2 if dtype == np.float32 else 1e-8, atol=1e-4)
             np.testing.assert_allclose(table_of(rows), table.values, rtol=1e-3, atol=1e-3)
             if dtype == np.float64:
-                np.testing.assert_allclose(table_of(rows), table.values, rtol=1e-8, atol=1e-9)
+                if case.problem.columns.nests and not case.normalized:  # steps between pairs end before they are exact
+                    np.testing.assert_allclose(table_of(rows), table.values, rtol=1e-8, atol=1e-9)
                 for name, a, b in zip(Pool._fields, ours[2], theirs[2], strict=True):
                     if name != "weight":  # paths of a DAG may depend on each other: several duals make the same U
                         np.testing.assert_array_equal(a, b)

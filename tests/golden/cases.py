@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import warnings
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -140,8 +141,11 @@ def answers(model: Any, X: Any) -> list[str]:
 def signature() -> dict[str, str]:
     """What the last bits of a result depend on, beside the code: the processor, and who rounds on it."""
     on = [name for name, has in binding.get_host_cpu_features().items() if has]
+    # kernels can be compiled for other processors than this one, and BLAS can be told to take it for another
+    told = [numba.config.CPU_NAME, numba.config.CPU_FEATURES, os.environ.get("OPENBLAS_CORETYPE")]
+    host = f"{binding.get_host_cpu_name()} {_hash(' '.join(sorted(on)).encode())}"
     return {
-        "processor": f"{binding.get_host_cpu_name()} {_hash(' '.join(sorted(on)).encode())}",
+        "processor": " ".join([host, *(repr(name) for name in told if name is not None)]),
         "versions": f"numba {numba.__version__}, numpy {np.__version__}, scipy {scipy.__version__}",
     }
 

@@ -55,5 +55,8 @@ def test_a_file_of_a_version_before_answers(path):
     model = nhsvm.load(path, verify=True)
     tiny = make_data(TINY, "dag" in path.stem).X
     X = TEXTS if path.stem == "texts" else tiny.toarray() if path.stem == "one-dense" else tiny
-    np.testing.assert_allclose(model.decision_function(X), asked["scores"], atol=1e-3)
-    assert answers(model, X) == asked["answers"]
+    scores = model.decision_function(X)
+    np.testing.assert_allclose(scores, asked["scores"], atol=1e-3)
+    sure = np.abs(scores).min(axis=1) if "sets" in path.stem else np.diff(np.sort(scores))[:, -1]
+    for found, before, margin in zip(answers(model, X), asked["answers"], sure, strict=True):
+        assert found == before or margin < ROUNDING  # between equal scores rounding decides
