@@ -323,8 +323,8 @@ ALLOWED = {
     ("_atomic.py", "replace"),
     ("_atomic.py", "rename"),
     ("_atomic.py", "open"),
-    ("cli/_output.py", "open"),  # devices and pipes, which cannot be replaced
-    ("cli/_streams.py", "open"),  # /dev/null in place of a stream that the shell has closed
+    ("cli/output.py", "open"),  # devices and pipes, which cannot be replaced
+    ("cli/terminal.py", "open"),  # /dev/null in place of a stream that the shell has closed
     ("datasets/blocks_writer.py", "open"),  # inside a folder that gets its name at the end
 }
 

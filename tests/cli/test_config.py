@@ -9,8 +9,8 @@ import pytest
 import nhsvm as package
 from cli.data import write_all
 from cli.running import nhsvm
-from nhsvm.cli._inputs import LabelOptions, SampleOptions, expanded, read_data
-from nhsvm.cli._output import as_json
+from nhsvm.cli.inputs import LabelOptions, SampleOptions, Source, expanded
+from nhsvm.cli.output import as_json
 from nhsvm.errors import OptionError
 from nhsvm.sizes import readable_bytes
 
@@ -119,7 +119,7 @@ def test_rows_with_a_value(folder):
         '{"text": "a", "labels": ["x", "y"], "ok": true, "n": 1}\n{"text": "b", "labels": ["x"], "ok": null, "n": 2}\n'
     )
     for where, texts in ((["ok=true"], ["a"]), (["ok=null"], ["b"]), (["n=2"], ["b"])):
-        found = read_data("x.jsonl", SampleOptions(where=where), LabelOptions())
+        found = Source("x.jsonl", SampleOptions(where=where), LabelOptions()).read()
         assert found.texts == texts
         assert all(isinstance(labels, list) for labels in found.y)
 

@@ -9,6 +9,7 @@ import pytest
 
 from cli.data import DOCS, NUMBER, TERMS, write_all
 from cli.running import nhsvm
+from nhsvm.cli.terminal import Busy
 from nhsvm.datasets import open_blocks
 from nhsvm.model import load
 
@@ -273,7 +274,7 @@ PASSES = {  # over the samples
 def test_a_bar_goes_from_the_start_to_the_end(files, tmp_path, kind, monkeypatch):
     words, passes = PASSES[kind]
     told = []
-    monkeypatch.setattr("nhsvm.cli.convert.Busy.__call__", lambda self, what, share=None: told.append((what, share)))
+    monkeypatch.setattr(Busy, "__call__", lambda self, what, share=None: told.append((what, share)))
     monkeypatch.setattr("nhsvm.cli.convert._ROWS", 5)
     monkeypatch.setattr("nhsvm.datasets.chunks.ROWS", 5)
     monkeypatch.setattr("nhsvm.datasets.files.BLOCK", 200)
@@ -288,7 +289,7 @@ def test_a_bar_goes_from_the_start_to_the_end(files, tmp_path, kind, monkeypatch
 
 def test_of_a_pipe_nobody_knows_how_much_is_left(files, tmp_path, monkeypatch):
     told = []
-    monkeypatch.setattr("nhsvm.cli.convert.Busy.__call__", lambda self, what, share=None: told.append((what, share)))
+    monkeypatch.setattr(Busy, "__call__", lambda self, what, share=None: told.append((what, share)))
     raw = (files / "docs.svm").read_bytes()
     assert nhsvm("convert", "-", "--format", "svmlight", "-o", tmp_path / "a.blocks", stdin=raw).code == 0
     assert told == [(f"{len(DOCS)} samples converted", None)]

@@ -59,15 +59,14 @@ def test_everything_with_the_default_sentence(tmp_path):
 
 
 def test_what_takes_long_is_said_before_it_is_done(monkeypatch, capsys):
-    from nhsvm.cli import _demo
-
     def interrupted(*args, **options):
         raise KeyboardInterrupt
 
-    comparison = _demo.Comparison()
-    monkeypatch.setattr(_demo, "_MODELS", {interrupted: ""})
-    with pytest.raises(KeyboardInterrupt):
-        next(comparison.run())
+    monkeypatch.setattr("nhsvm.FlatSVM", interrupted)
+    monkeypatch.setattr(sys, "argv", ["nhsvm", "demo"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 130
     assert capsys.readouterr().err == "reading docstrings ...\ncompiling, once after installation ..."
 
 
@@ -139,9 +138,7 @@ def test_bad_input_before_any_work(args, said, monkeypatch, capsys):
 
 
 def test_an_answer_that_is_not_sure():
-    from nhsvm.cli._demo import Comparison
-
-    comparison = Comparison()
+    comparison = demo.Comparison()
     list(comparison.run())
     svm = comparison.model[-1]
     svm.model_ = replace(svm.model_, temperature=50.0)  # all labels are about equally likely

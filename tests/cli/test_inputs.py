@@ -10,9 +10,9 @@ import pytest
 import nhsvm as package
 from cli.data import DOCS, NUMBER, write_all
 from cli.running import nhsvm
-from nhsvm.cli._inputs import FileFormat, LabelOptions, LabelType, OnError, SampleOptions
-from nhsvm.cli._models import LoadedModel, ModelOptions, inputs_of, load_model, read_for
-from nhsvm.cli._output import check_writable, output_file
+from nhsvm.cli.inputs import FileFormat, LabelOptions, LabelType, OnError, SampleOptions
+from nhsvm.cli.models import LoadedModel, TrustOptions, load_model, read_labelled
+from nhsvm.cli.output import check_writable, output_file
 from nhsvm.datasets import Dataset
 from nhsvm.errors import FileFormatError, OptionError
 
@@ -56,58 +56,59 @@ def folder(tmp_path_factory):
     ],
 )
 def test_data_with_labels_need_no_options(folder, model, data, labels):
-    loaded = load_model(folder / model, ModelOptions())
-    found = read_for(loaded, str(folder / data), SampleOptions(), LabelOptions())
-    assert list(found.y) == labels
-    inputs = inputs_of(loaded, found)
-    assert loaded.model.score(inputs, found.y) == 1.0
+    loaded = load_model(folder / model, TrustOptions())
+    _, inputs, y = read_labelled(loaded, str(folder / data), SampleOptions(), LabelOptions())
+    assert list(y) == labels
+    assert loaded.model.score(inputs, y) == 1.0
     assert loaded.transformed(inputs).shape == (12, loaded.svm.n_features_in_)
 
 
 @pytest.mark.parametrize(("model", "data"), [("level", "docs.csv"), ("arff", "docs.arff"), ("sets", "sets.jsonl")])
 def test_data_with_labels_of_other_kinds(folder, model, data):
-    loaded = load_model(folder / model, ModelOptions())
-    found = read_for(loaded, str(folder / data), SampleOptions(), LabelOptions())
+    loaded = load_model(folder / model, TrustOptions())
+    found, inputs, y = read_labelled(loaded, str(folder / data), SampleOptions(), LabelOptions())
     assert found.is_multilabel is loaded.is_multilabel is (model == "sets")
-    assert loaded.model.score(inputs_of(loaded, found), found.y) == 1.0
+    assert loaded.model.score(inputs, y) == 1.0
 
 
 def test_options_win_over_the_note(folder):
-    loaded = load_model(folder / "path", ModelOptions())
-    found = read_for(loaded, str(folder / "docs.csv"), SampleOptions(text=["id"]), LabelOptions(label="label"))
-    assert found.texts == [str(k) for k in range(12)]
-    assert list(found.y) == LABELS
+    loaded = load_model(folder / "path", TrustOptions())
+    samples = SampleOptions(text=["id"])
+    _, inputs, y = read_labelled(loaded, str(folder / "docs.csv"), samples, LabelOptions(label="label"))
+    assert inputs == [str(k) for k in range(12)]
+    assert list(y) == LABELS
     with pytest.raises(FileFormatError, match="not in the hierarchy"):
-        read_for(loaded, str(folder / "docs.csv"), SampleOptions(), LabelOptions(label="text"))
+        read_labelled(loaded, str(folder / "docs.csv"), SampleOptions(), LabelOptions(label="text"))
 
 
 def test_another_hierarchy(folder):
-    loaded = load_model(folder / "csv", ModelOptions())
+    loaded = load_model(folder / "csv", TrustOptions())
     labels = LabelOptions(hierarchy=folder / "numbers.tsv")
     with pytest.raises(FileFormatError, match="not in the hierarchy: 'dog'"):
-        read_for(loaded, str(folder / "docs.csv"), SampleOptions(), labels)
+        read_labelled(loaded, str(folder / "docs.csv"), SampleOptions(), labels)
     skipping = replace(SampleOptions(), on_error=OnError.skip)
     with pytest.raises(FileFormatError, match="no samples: 12 skipped"):
-        read_for(loaded, str(folder / "docs.csv"), skipping, labels)
+        read_labelled(loaded, str(folder / "docs.csv"), skipping, labels)
 
 
 def test_inputs_of_the_wrong_kind(folder):
     texts, numbers = Dataset(None, None, texts=["a"]), Dataset(None, None, X=np.ones((1, 2)))
     with pytest.raises(OptionError, match="the model classifies texts"):
-        inputs_of(load_model(folder / "text", ModelOptions()), numbers)
+        load_model(folder / "text", TrustOptions()).inputs_of(numbers)
     with pytest.raises(OptionError, match="the model classifies features"):
-        inputs_of(load_model(folder / "svm", ModelOptions()), texts)
+        load_model(folder / "svm", TrustOptions()).inputs_of(texts)
 
 
 def test_a_model_from_python_has_no_note(folder, tmp_path):
     model = package.NHSVM().fit(np.eye(2), ["x", "y"])
     model.save(tmp_path / "m.nhsvm")
-    loaded = load_model(tmp_path / "m.nhsvm", ModelOptions())
+    loaded = load_model(tmp_path / "m.nhsvm", TrustOptions())
     assert loaded == LoadedModel(loaded.model, {})
     assert loaded.svm is loaded.model
     (tmp_path / "x.svm").write_text("x 1:1\n")
-    found = read_for(loaded, str(tmp_path / "x.svm"), SampleOptions(), LabelOptions(label_type=LabelType.str))
-    assert list(found.y) == list(model.predict(found.X)) == ["x"]
+    labels = LabelOptions(label_type=LabelType.str)
+    _, inputs, y = read_labelled(loaded, str(tmp_path / "x.svm"), SampleOptions(), labels)
+    assert list(y) == list(model.predict(inputs)) == ["x"]
 
 
 def test_formats():

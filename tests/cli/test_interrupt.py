@@ -13,8 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from cli.data import write_all
 from cli.running import nhsvm
-from nhsvm.cli._interrupt import interrupts_heard
-from nhsvm.cli._progress import FitProgress
+from nhsvm.cli.terminal import FitProgress, SearchProgress, interrupts_heard
 from nhsvm.model import load
 
 DEFAULTS = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
@@ -146,7 +145,7 @@ def test_what_there_is_when_a_signal_comes_is_kept(words, number, tmp_path, monk
             signal.raise_signal(number)
 
     monkeypatch.setattr(FitProgress, "__call__", come)
-    monkeypatch.setattr("nhsvm.cli.tune._Progress.__call__", come)
+    monkeypatch.setattr(SearchProgress, "__call__", come)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # of the fits of a search
         done = nhsvm(*words, "-q")

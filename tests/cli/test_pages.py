@@ -9,7 +9,7 @@ from typer.main import get_command
 from docs_commands import GUIDE, PAGES, PROJECT, commands
 from docs_console import matches, run_page, steps
 from nhsvm.cli import COMMANDS, app
-from nhsvm.cli._estimators import ModelName
+from nhsvm.cli.pipeline import ModelName
 
 CONSOLE = [name for name, text in PAGES.items() if "\n```console" in text]
 ELSEWHERE = "docs/tutorials/", "docs/report.md"  # tests/test_guide.py and tests/report/test_docs.py run these

@@ -17,7 +17,6 @@ from sklearn.preprocessing import StandardScaler
 import nhsvm as package
 from cli.data import DOCS, NUMBER, write_all
 from cli.running import nhsvm
-from nhsvm.cli._answers import path_of
 
 LABELS = [label for _, label in DOCS]
 TEXTS = [text for text, _ in DOCS]
@@ -307,10 +306,10 @@ def test_a_reader_that_goes_away(models, folder):
 
 
 def test_ctrl_c_leaves_no_file(models, folder, monkeypatch):
-    def press(self, inputs):
+    def press(self, X, **how):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("nhsvm.cli._answers.Answers.columns", press)
+    monkeypatch.setattr(package.NHSVM, "predict", press)
     before = sorted(folder.iterdir())
     done = nhsvm("predict", models / "text", "docs.jsonl", "-o", "out.csv")
     assert done.code == 130
@@ -318,10 +317,10 @@ def test_ctrl_c_leaves_no_file(models, folder, monkeypatch):
 
 
 def test_too_little_memory(models, folder, monkeypatch):
-    def fail(self, inputs):
+    def fail(self, X, **how):
         raise MemoryError("Unable to allocate 3 TiB")
 
-    monkeypatch.setattr("nhsvm.cli._answers.Answers.columns", fail)
+    monkeypatch.setattr(package.NHSVM, "predict", fail)
     said = nhsvm("predict", models / "text", "docs.jsonl", "-o", "out.csv").message
     assert said == "not enough memory: Unable to allocate 3 TiB"
     assert not (folder / "out.csv").exists()
@@ -344,10 +343,14 @@ def test_labels_that_are_no_text(folder):
     assert nhsvm("predict", "made.nhsvm", "x.svm", "--to", "jsonl").lines == ['{"label": ["b", 2]}']
 
 
-def test_paths_in_a_dag():
+def test_paths_in_a_dag(folder):
+    """Of several parents the first; a label at the top is its own path."""
     h = package.Hierarchy.from_edges([("a", "c"), ("b", "c"), ("a", "d")])
-    assert path_of(h, "c", "/") == "a/c"
-    assert path_of(h, "a", "/") == "a"
+    model = package.NHSVM(h, C=10).fit(np.eye(3), ["c", "d", "a"])
+    package.save(model, "made.nhsvm", note={"separator": "/"})
+    (folder / "x.svm").write_text("1:1\n2:1\n3:1\n")
+    found = rows(nhsvm("predict", "made.nhsvm", "x.svm", "--paths").out)
+    assert [(row["label"], row["path"]) for row in found] == [("c", "a/c"), ("d", "a/d"), ("a", "a")]
 
 
 def test_threads(models, monkeypatch):

@@ -17,7 +17,7 @@ import nhsvm as package
 from cli.data import write_all
 from cli.running import nhsvm, replaced
 from nhsvm.cli import main
-from nhsvm.cli._streams import standard_streams
+from nhsvm.cli.terminal import standard_streams
 from nhsvm.errors import CacheWarning
 from nhsvm.model import save
 
@@ -169,19 +169,19 @@ def test_streams_are_as_before_afterwards():
 
 @pytest.mark.parametrize(("text", "said"), [("", "gives no more of it"), ("3 TiB", "not enough memory: 3 TiB")])
 def test_too_little_memory(folder, monkeypatch, text, said):
-    def fail(self, inputs):
+    def fail(self, X, **how):
         raise MemoryError(*([text] if text else []))
 
-    monkeypatch.setattr("nhsvm.cli._answers.Answers.columns", fail)
+    monkeypatch.setattr(package.NHSVM, "predict", fail)
     assert said in nhsvm("predict", "m.nhsvm", "docs.csv", "-o", "x.csv").message
 
 
 def test_warnings_of_the_library_are_a_plain_line(folder, monkeypatch):
-    def warn(self, inputs):
+    def warn(self, X, **how):
         warnings.warn("compiled code cannot be kept", CacheWarning, stacklevel=2)
-        return {"label": ["x"] * len(inputs)}
+        return np.repeat(self.classes_[:1], X.shape[0])
 
-    monkeypatch.setattr("nhsvm.cli._answers.Answers.columns", warn)
+    monkeypatch.setattr(package.NHSVM, "predict", warn)
     with warnings.catch_warnings():
         warnings.simplefilter("default")
         done = nhsvm("predict", "m.nhsvm", "docs.csv")

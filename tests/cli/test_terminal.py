@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 
 from cli.running import nhsvm
 from nhsvm.cli import app
-from nhsvm.cli._output import broken
-from nhsvm.cli._progress import Busy, bar, fitting
+from nhsvm.cli.output import broken
+from nhsvm.cli.terminal import Busy, bar, fitting
 
 
 class Terminal(io.StringIO):
@@ -56,9 +56,9 @@ def test_a_pipe_gets_lines_as_they_are():
 def test_busy_says_what_it_does(monkeypatch):
     said = terminal(monkeypatch)
     with Busy("reading [docs].csv") as busy:
-        busy._bar.refresh()
+        busy.bar.refresh()
         busy("7 samples labelled")
-        busy._bar.refresh()
+        busy.bar.refresh()
     assert "reading [docs].csv" in said.getvalue()  # no markup
     assert "7 samples labelled" in said.getvalue()
 
@@ -68,8 +68,8 @@ def test_busy_has_a_bar_once_it_knows_how_much_is_done(monkeypatch):
     with Busy("reading docs.csv") as busy:
         busy("10,000 samples labelled", 0.25)
         busy("20,000 samples labelled", 0.5)
-        busy._bar.refresh()
-        assert busy._bar.tasks[0].percentage == 50
+        busy.bar.refresh()
+        assert busy.bar.tasks[0].percentage == 50
     assert "20,000 samples labelled" in said.getvalue()
     assert "left" in said.getvalue()
 

@@ -15,7 +15,7 @@ import nhsvm as package
 from cli.data import DOCS, write_all
 from cli.running import nhsvm
 from nhsvm.cli import COMMANDS
-from nhsvm.cli._progress import FitProgress
+from nhsvm.cli.terminal import FitProgress
 from nhsvm.datasets import read_csv
 from nhsvm.model import load_with_note, read_model
 from nhsvm.weights import Maxmin, Power
@@ -390,8 +390,8 @@ def test_progress_on_a_terminal(monkeypatch, capsys):
     with progress:
         for k, gap in enumerate((0.5, 0.02, 5e-4)):
             progress({"iteration": k + 1, "seconds": 1.0, "gap": gap, "certified": True})
-        assert progress._bar.tasks[0].description == "5 more fits on folds"
-        assert progress._bar.tasks[0].completed == 1.0
+        assert progress.bar.tasks[0].description == "5 more fits on folds"
+        assert progress.bar.tasks[0].completed == 1.0
 
 
 def test_progress_tells_estimates_from_proofs(capsys):

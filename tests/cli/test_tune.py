@@ -15,8 +15,8 @@ from cli.data import DOCS, write_all
 from cli.running import nhsvm
 from nhsvm import load
 from nhsvm import model_selection as selection
-from nhsvm.cli._tune_options import seconds_of
-from nhsvm.cli.tune import _Progress
+from nhsvm.cli.terminal import SearchProgress
+from nhsvm.cli.tune import seconds_of
 from nhsvm.errors import OptionError
 from nhsvm.estimators import NHSVM
 from nhsvm.model_selection import search
@@ -274,13 +274,13 @@ class Terminal(io.StringIO):
 def test_a_bar_on_a_terminal(folder, monkeypatch):
     trial = selection.Trial({"C": 1.0}, {}, 1.0, {"accuracy": 0.5}, 0.1, 3, 0.01, 10)
     monkeypatch.setattr(sys, "stderr", Terminal())
-    with _Progress(quiet=False) as progress:
+    with SearchProgress(quiet=False) as progress:
         progress(trial, 1, 2)
-        assert progress._bar.tasks[0].completed == 1
-        assert progress._bar.tasks[0].total == 2
-    with _Progress(quiet=True) as silent:
+        assert progress.bar.tasks[0].completed == 1
+        assert progress.bar.tasks[0].total == 2
+    with SearchProgress(quiet=True) as silent:
         silent(trial, 2, 2)
-        assert silent._bar is None
+        assert silent.bar is None
 
 
 def test_rows_that_are_skipped_are_counted(folder):

@@ -42,8 +42,7 @@ WRITERS = {  # and steps that each must have
 WAYS = {"new_file", "write_file", "scratch_folder", "NewFolder", "output_file"}
 USERS = {  # of these ways, and a writer that goes there
     "_jit.py": "kernel",
-    "cli/_output.py": "predict csv",
-    "cli/_writers.py": "predict csv",
+    "cli/output.py": "predict csv",
     "cli/convert.py": "convert scaled",
     "cli/tune.py": "tune",
     "datasets/blocks_format.py": "write_blocks",

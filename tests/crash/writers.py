@@ -138,7 +138,7 @@ class Writers:
         """Searches take long: each is run once, and found again."""
         from nhsvm.cli import tune
 
-        search, known = tune._search, {}
+        search, known = tune.search, {}
 
         def found(model, dataset, options, *, quiet):
             key = repr(options)
@@ -146,6 +146,6 @@ class Writers:
                 known[key] = search(model, dataset, options, quiet=quiet)
             return known[key]
 
-        tune._search = found
+        tune.search = found
         for version in (OLD, NEW):
             command("tune", csv, *texts, "--C", f"{version + 1}", "-o", self.inputs / "t.nhsvm")

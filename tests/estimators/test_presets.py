@@ -4,10 +4,11 @@ import inspect
 import re
 
 import pytest
+from typer.main import get_command
 
 import nhsvm
 import nhsvm.errors
-from nhsvm.cli.train import train
+from nhsvm.cli import app
 from nhsvm.options import OPTIONS
 
 ESTIMATORS = ["FlatSVM", "HSVM", "NHSVM", "SSVM", "HRSVM"]
@@ -38,7 +39,7 @@ def test_every_option_is_documented(name):
 
 
 def test_the_command_line_has_every_option_with_a_flag():
-    taken = set(inspect.signature(train).parameters)
+    taken = {parameter.name for parameter in get_command(app).commands["train"].params}
     for name, option in OPTIONS.items():
         if option.flag is not None:
             assert (option.flag.name or name) in taken

@@ -5,6 +5,8 @@ Whatever the files say, opening them ends with samples or with an ``NHSVMError``
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import warnings
 import zlib
@@ -192,13 +194,14 @@ def run_case(number: int, folder: Path) -> str:
 
 
 def _ask(rng: Random, folder: Path, base: Base) -> None:
-    from nhsvm.cli._inspect_blocks import describe, show
+    from nhsvm.cli import app
     from nhsvm.datasets import iter_blocks, open_blocks
     from nhsvm.datasets.blocks import read_note, stored_steps
     from nhsvm.errors import NHSVMError
 
     if rng.random() < 0.1:
-        show(describe(folder))
+        with contextlib.redirect_stdout(io.StringIO()):
+            app(["inspect", str(folder)], prog_name="nhsvm", standalone_mode=False)
         read_note(folder)
         stored_steps(folder)
     data = open_blocks(folder, verify=rng.random() < 0.8, multilabel=rng.choice((None, None, True, False)))

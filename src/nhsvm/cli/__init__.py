@@ -14,10 +14,9 @@ from typing import Any
 import typer
 
 from nhsvm import __version__
-from nhsvm.cli._help import Command, Group
-from nhsvm.cli._interrupt import INTERRUPTED, Heard, interrupts_heard
-from nhsvm.cli._output import as_typed
-from nhsvm.cli._streams import OutputError, plain_warnings, standard_streams
+from nhsvm.cli.options import Command, Group, with_groups
+from nhsvm.cli.output import as_typed
+from nhsvm.cli.terminal import INTERRUPTED, Heard, OutputError, interrupts_heard, plain_warnings, standard_streams
 from nhsvm.errors import NHSVMError
 
 COMMANDS = ("train", "tune", "predict", "evaluate", "inspect", "shrink", "convert", "reproduce", "demo")
@@ -43,7 +42,7 @@ for _name in COMMANDS:
     if isinstance(_command, typer.Typer):  # commands of its own
         app.add_typer(_command, name=_name)
     else:
-        app.command(_name, cls=Command, help=_flowing(_command.__doc__))(_command)
+        app.command(_name, cls=Command, help=_flowing(_command.__doc__))(with_groups(_command))
 
 
 def _show_version(asked: bool) -> None:

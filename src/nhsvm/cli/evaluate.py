@@ -4,43 +4,58 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nhsvm.cli._config import ConfigFile
-from nhsvm.cli._inputs import DataFile, LabelOptions, SampleOptions, takes
-from nhsvm.cli._models import JobsOption, LoadedModel, ModelFile, ModelOptions, inputs_of, load_model, read_for
-from nhsvm.cli._output import JsonFlag, broken, check_distinct, check_writable, needs, note, print_json, writing
-from nhsvm.cli._progress import Busy
-from nhsvm.errors import DataError, OptionError
+from nhsvm.cli.inputs import DataFile, LabelOptions, SampleOptions
+from nhsvm.cli.models import JobsOption, LoadedModel, ModelFile, TrustOptions, load_model, read_labelled
+from nhsvm.cli.options import ConfigFile, JsonFlag, option
+from nhsvm.cli.output import broken, check_writable, needs, note, print_json, writing
+from nhsvm.cli.terminal import Busy
+from nhsvm.errors import OptionError
 
 if TYPE_CHECKING:
     from nhsvm.report import Evaluation
 
+_CONFUSIONS = 50  # pairs of labels on the page, at the least
 
-@takes(samples=SampleOptions, labels=LabelOptions, trust=ModelOptions)
+
+@dataclass(frozen=True)
+class ReportOptions:
+    """What to show, and the page to write."""
+
+    report: Annotated[Path | None, option(metavar="FILE", help="Also write one HTML page: report.html.")] = None
+    title: Annotated[str | None, option(help="Heading of the page.")] = None
+    metrics: Annotated[str | None, option(metavar="A,B,...", help="Only these measures, by their names in --json.")] = (
+        None
+    )
+    branches: Annotated[int, typer.Option(min=0, help="Inner nodes to show, those with the most samples first.")] = 15
+    confusions: Annotated[int, typer.Option(min=0, help="Confused pairs of labels to show.")] = 15
+    id_column: Annotated[str | None, option(metavar="COLUMN", help="What samples are called in the report.")] = None
+
+    def check(self, *inputs: str | Path | None) -> None:
+        """An error if the page cannot be written; before any work."""
+        if self.title is not None and (self.report is None or not self.title.strip()):
+            raise OptionError("--title is the heading of the page: give some text, and --report FILE")
+        if self.report is None:
+            return
+        if str(self.report) == "-":
+            raise OptionError("--report needs the name of a file, such as report.html")
+        needs("jinja2", "report", "--report")
+        check_writable(self.report, *inputs, what="--report")
+
+
 def evaluate(
     model: ModelFile,
     data: DataFile,
     samples: SampleOptions,
     labels: LabelOptions,
-    trust: ModelOptions,
+    trust: TrustOptions,
+    options: ReportOptions,
     *,
-    report: Annotated[
-        Path | None, typer.Option(metavar="FILE", show_default=False, help="Also write one HTML page: report.html.")
-    ] = None,
-    title: Annotated[str | None, typer.Option(show_default=False, help="Heading of the page.")] = None,
-    metrics: Annotated[
-        str | None,
-        typer.Option(metavar="A,B,...", show_default=False, help="Only these measures, by their names in --json."),
-    ] = None,
-    branches: Annotated[int, typer.Option(min=0, help="Inner nodes to show, those with the most samples first.")] = 15,
-    confusions: Annotated[int, typer.Option(min=0, help="Confused pairs of labels to show.")] = 15,
-    id_column: Annotated[
-        str | None, typer.Option(metavar="COLUMN", show_default=False, help="What samples are called in the report.")
-    ] = None,
     jobs: JobsOption = None,
     config: ConfigFile = None,
     json: JsonFlag = False,
@@ -54,13 +69,12 @@ def evaluate(
 
     Example: zcat test.jsonl.gz | nhsvm evaluate model.nhsvm - --format jsonl --metrics accuracy,hierarchical_f1
     """
-    _check_report(report, title, (model, data, labels.hierarchy, config))
+    options.check(model, data, labels.hierarchy, config)
     loaded = load_model(model, trust, jobs)
-    wanted = _wanted(metrics, loaded)
+    wanted = _wanted(options.metrics, loaded)
+    extra = [] if options.id_column is None else [options.id_column]
     with Busy(f"reading {data}", quiet=json):
-        dataset = read_for(loaded, data, samples, labels, extra=[] if id_column is None else [id_column])
-    if dataset.y is None:
-        raise DataError(f"{data}: no labels to compare with; say where they are, as with --label COLUMN")
+        dataset, inputs, y = read_labelled(loaded, data, samples, labels, extra=extra)
     if dataset.skipped.count:
         note(str(dataset.skipped))
     from nhsvm.report import evaluate as evaluated
@@ -68,38 +82,26 @@ def evaluate(
     with Busy("predicting and counting", quiet=json):
         found = evaluated(
             loaded.model,
-            inputs_of(loaded, dataset),
-            dataset.y,
+            inputs,
+            y,
             hierarchy=None if labels.hierarchy is None else dataset.hierarchy,
             texts=dataset.texts,
-            ids=None if id_column is None else dataset.extra[id_column],
-            confusions=max(confusions, 0 if report is None else 50),
+            ids=None if options.id_column is None else dataset.extra[options.id_column],
+            confusions=max(options.confusions, 0 if options.report is None else _CONFUSIONS),
         )
-    if report is not None:
+    if options.report is not None:
         from nhsvm.report import write_report
 
-        with writing(report):
-            write_report(found, report, title)
+        with writing(options.report):
+            write_report(found, options.report, options.title)
     if json:
-        kept = {"metrics": {name: found.metrics[name] for name in wanted if name in found.metrics}}
-        print_json(found.to_dict() | kept | {"report": None if report is None else str(report)})
+        metrics = {name: found.metrics[name] for name in wanted if name in found.metrics}
+        report = None if options.report is None else str(options.report)
+        print_json(found.to_dict() | {"metrics": metrics, "report": report})
     else:
-        _show(found, wanted, branches, confusions)
-    if report is not None:
-        note(f"report: {report}")
-
-
-def _check_report(report: Path | None, title: str | None, inputs: Sequence[str | Path | None]) -> None:
-    """An error if the page cannot be written; before any work."""
-    if title is not None and (report is None or not title.strip()):
-        raise OptionError("--title is the heading of the page: give some text, and --report FILE")
-    if report is None:
-        return
-    if str(report) == "-":
-        raise OptionError("--report needs the name of a file, such as report.html")
-    needs("jinja2", "report", "--report")
-    check_writable(report, "--report")
-    check_distinct(report, *inputs, what="--report")
+        _show(found, wanted, options.branches, options.confusions)
+    if options.report is not None:
+        note(f"report: {options.report}")
 
 
 def _wanted(metrics: str | None, loaded: LoadedModel) -> list[str]:
@@ -174,7 +176,7 @@ def _rich_table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]], 
     from rich.table import Table
     from rich.text import Text
 
-    table: Any = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
     for k, name in enumerate(head):
         table.add_column(name, justify="left" if k in texts else "right", overflow="fold")
     for row in rows:

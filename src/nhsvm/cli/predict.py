@@ -2,36 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache, cached_property
 from time import perf_counter
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nhsvm.cli._answers import Answers, Columns, Questions
-from nhsvm.cli._config import ConfigFile
-from nhsvm.cli._inputs import DataFile, FileFormat, SampleOptions, format_of, only_where, reader_of, takes
-from nhsvm.cli._models import (
-    JobsOption,
-    LoadedModel,
-    ModelFile,
-    ModelOptions,
-    check_features,
-    check_reads,
-    completed,
-    inputs_of,
-    like_of,
-    load_model,
+from nhsvm.cli.inputs import DataFile, FileFormat, SampleOptions, Source
+from nhsvm.cli.models import JobsOption, LoadedModel, ModelFile, TrustOptions, load_model, source_for
+from nhsvm.cli.options import ConfigFile, CsvSafeFlag, JsonFlag, option
+from nhsvm.cli.output import (
+    Columns,
+    OutputFormat,
+    as_json,
+    check_safe,
+    check_writable,
+    note,
+    output_format,
+    print_json,
+    table_writer,
 )
-from nhsvm.cli._options import option
-from nhsvm.cli._output import JsonFlag, check_distinct, check_writable, note, print_json
-from nhsvm.cli._progress import Busy
-from nhsvm.cli._writers import OutputFormat, check_safe, output_format, table_writer
-from nhsvm.errors import DataError, OptionError
+from nhsvm.cli.terminal import Busy
+from nhsvm.errors import OptionError
 
 if TYPE_CHECKING:
     from nhsvm.datasets import Dataset
+    from nhsvm.datasets.base import Skipped
+    from nhsvm.hierarchy import Hierarchy
+    from nhsvm.typing import JSON, Label, Matrix, MatrixLike
+
+_NUMBERS = 2**24  # scores of classes at work at a time
 
 
 @dataclass(frozen=True)
@@ -40,42 +42,35 @@ class AnswerOptions:
 
     output: Annotated[str, typer.Option("--output", "-o", help="File to write; - is standard output.")] = "-"
     to: Annotated[OutputFormat | None, option("--to", help="Format of it.", default="by the ending; csv")] = None
-    csv_safe: Annotated[
-        bool, option("--csv-safe", help="In CSV, an apostrophe before cells that a spreadsheet would run as formulas.")
-    ] = False
-    top_k: Annotated[int | None, option(min=1, help="The best so many labels instead of the best.")] = None
+    csv_safe: CsvSafeFlag = False
+    top_k: Annotated[int | None, option(min=1, help="Return the k best labels.")] = None
     scores: Annotated[bool, option("--scores", help="Also the scores of labels.")] = False
     probabilities: Annotated[bool, option("--probabilities", help="Also the probabilities of labels.")] = False
     paths: Annotated[bool, option("--paths", help="Also the paths from the root to labels.")] = False
     partial: Annotated[
-        float | None,
-        option(metavar="THRESHOLD", help="Also the deepest node that is at least so probable."),
+        float | None, option(metavar="THRESHOLD", help="Also the deepest node that is at least so probable.")
     ] = None
-    beam: Annotated[
-        int | None,
-        option(min=1, help="Keep so many nodes a level: quicker, and perhaps not the best.", default="exact"),
-    ] = None
+    beam: Annotated[int | None, option(min=1, help="Beam width: faster, approximate.", default="exact")] = None
     id_column: Annotated[str | None, option(metavar="COLUMN", help="Column of the data to write first.")] = None
     keep_columns: Annotated[bool, option("--keep-columns", help="Write all columns of the data.")] = False
-    chunk: Annotated[int, typer.Option(min=1, help="Rows at work at a time.")] = 10_000
+    chunk: Annotated[int, typer.Option(min=1, help="Rows per batch.")] = 10_000
 
 
-@takes(samples=SampleOptions, options=AnswerOptions, trust=ModelOptions)
 def predict(
     model: ModelFile,
     data: DataFile,
     samples: SampleOptions,
     options: AnswerOptions,
-    trust: ModelOptions,
+    trust: TrustOptions,
     *,
     jobs: JobsOption = None,
     config: ConfigFile = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no closing line.")] = False,
+    quiet: Annotated[bool, option("--quiet", "-q", help="No progress, no closing line.")] = False,
     json: JsonFlag = False,
 ) -> None:
     """Label the samples of a data file with a model.
 
-    Columns and features are those of the training data unless options say otherwise. Labels are not looked at.
+    Columns and features are those of the training data unless options say otherwise. Labels are ignored.
 
     Rows are read, labelled and written some at a time, in their order.
 
@@ -85,54 +80,56 @@ def predict(
     """
     if json and options.output == "-":
         raise OptionError("--json takes standard output, so give a file: -o labels.csv")
-    check_writable(options.output)
-    check_distinct(options.output, model, data, config)
+    check_writable(options.output, model, data, config)
     check_safe(options.csv_safe, output_format(options.output, options.to))
     loaded = load_model(model, trust, jobs)
-    questions = Questions(
-        options.top_k, options.scores, options.probabilities, options.paths, options.partial, options.beam
-    )
-    answers = Answers(loaded, questions)
-    source = Source(loaded, data, samples, options)
+    answers = Answers(loaded, options)
+    extra = "*" if options.keep_columns else [options.id_column] if options.id_column else ()
+    parts = _Parts(loaded, source_for(loaded, data, samples, extra=extra), options.chunk)
     width = None if options.top_k is None else min(options.top_k, len(loaded.svm.classes_))
     joined_by = loaded.note.get("label_separator", ";")
     start, n_samples = perf_counter(), 0
     busy = Busy(f"reading {data}", quiet=quiet or options.output == "-")  # rows on a terminal are progress enough
     table = table_writer(options.output, options.to, joined_by=joined_by, width=width, safe=options.csv_safe)
     with busy, table as writer:
-        for part in source:
+        for part in parts:
             n_samples += part.n_samples
-            writer.write(_beside(part, answers.columns(inputs_of(loaded, part)), options))
-            busy(f"{n_samples:,} samples labelled", source.share)
+            kept = {
+                name: column for name, column in part.extra.items() if options.keep_columns or name == options.id_column
+            }
+            found = answers.columns(loaded.inputs_of(part))
+            writer.write(kept | {f"predicted_{name}" if name in kept else name: found[name] for name in found})
+            busy(f"{n_samples:,} samples labelled", parts.share)
         if not n_samples:
-            raise DataError(f"no sample has {' and '.join(samples.where or ())}")
-    _close(n_samples, perf_counter() - start, source.skipped, options.output, quiet=quiet, json=json)
+            raise parts.source.nothing_kept()
+    seconds, skipped = perf_counter() - start, parts.skipped
+    count = 0 if skipped is None else skipped.count
+    if json:
+        print_json({"samples": n_samples, "seconds": seconds, "skipped": count, "file": options.output})
+    elif not quiet and options.output != "-":
+        note(f"{n_samples:,} samples labelled in {seconds:.1f} s: {options.output}")
+    if count:
+        note(str(skipped))
 
 
-class Source:
-    """The samples of a file as a model needs them, some at a time."""
+class _Parts:
+    """The samples of a file as a model needs them, some at a time; what is skipped is known at the end."""
 
-    def __init__(self, loaded: LoadedModel, file: str, samples: SampleOptions, options: AnswerOptions) -> None:
-        samples = completed(loaded, file, samples)
-        kind = format_of(file, samples)
-        check_reads(loaded, kind, samples)
-        extra: Any = "*" if options.keep_columns else [options.id_column] if options.id_column else ()
-        self._loaded, self._file, self._samples = loaded, file, samples
-        self._reader, self._settings = reader_of(kind, file, samples, None, like=like_of(loaded, kind), extra=extra)
-        self._whole = kind is FileFormat.arff
-        self._size = options.chunk
-        self.skipped: Any = None
-        self.share: float | None = None
+    skipped: Skipped | None = None
+    share: float | None = None
+
+    def __init__(self, loaded: LoadedModel, source: Source, n_rows: int) -> None:
+        source.settings()  # errors about options
+        self._loaded, self.source, self._n_rows = loaded, source, n_rows
 
     def __iter__(self) -> Iterator[Dataset]:
-        from nhsvm.datasets import read_chunks
-
-        if self._whole:
-            dataset = self._reader(self._file, **self._settings)
+        source = self.source
+        if source.kind is FileFormat.arff:  # which is read as a whole
+            dataset = source.reader(source.file, **source.settings())
             self.skipped = dataset.skipped
             yield self._checked(dataset)
             return
-        chunks = read_chunks(self._reader, self._file, self._size, **self._settings)
+        chunks = source.chunks(self._n_rows)
         for part in chunks:
             found, self.share = self._checked(part), chunks.share
             if found.n_samples:
@@ -140,21 +137,115 @@ class Source:
         self.skipped = chunks.skipped
 
     def _checked(self, dataset: Dataset) -> Dataset:
-        check_features(self._loaded, self._file, dataset)
-        return only_where(dataset, self._samples, may_be_empty=True)
+        self._loaded.check_features(self.source.file, dataset)
+        return self.source.kept(dataset, may_be_empty=True)
 
 
-def _beside(part: Dataset, answers: Columns, options: AnswerOptions) -> Columns:
-    """Columns of the data, then answers: one that has the name of the former gets ``predicted_`` before it."""
-    kept = {name: column for name, column in part.extra.items() if options.keep_columns or name == options.id_column}
-    return kept | {f"predicted_{name}" if name in kept else name: column for name, column in answers.items()}
+class Answers:
+    """Answers of a model, as columns: lists of a value, or of a list of values, for every sample."""
+
+    def __init__(self, loaded: LoadedModel, options: AnswerOptions) -> None:
+        self._loaded, self._ask, self._svm = loaded, options, loaded.svm
+        model = self._svm.model_
+        has_probabilities = self._svm.probability and model.has_probabilities
+        if (options.probabilities or options.partial is not None) and not has_probabilities:
+            raise OptionError("the model has no probabilities; train it with --probability")
+        if options.partial is not None and loaded.is_multilabel:
+            raise OptionError("--partial is for models with one label a sample")
+        if options.partial is not None and not 0 < options.partial <= 1:
+            raise OptionError(f"--partial must be above 0 and at most 1, not {options.partial:g}")
+        if options.beam is not None and options.top_k is not None:
+            raise OptionError("--beam finds one label, and --top-k asks for several: leave one of them out")
+        if options.beam is not None:
+            model.check_beam(options.beam)
+
+    def columns(self, inputs: MatrixLike) -> Columns:
+        """All answers for some samples."""
+        n_samples = inputs.shape[0] if hasattr(inputs, "shape") else len(inputs)  # texts are a list
+        step = max(1, _NUMBERS // len(self._svm.classes_))
+        found: Columns = {}
+        for start in range(0, n_samples, step):
+            for name, column in self._part(inputs[start : start + step]).items():
+                found.setdefault(name, []).extend(column)
+        return found
+
+    def _part(self, inputs: MatrixLike) -> Columns:
+        X = self._loaded.transformed(inputs)
+        chosen = self._chosen(X)
+        many = self._ask.top_k is not None or self._loaded.is_multilabel
+        classes = self._svm.classes_.tolist()
+        shown = [as_json(label) for label in classes]
+
+        def column(values: list[list[JSON]]) -> list[JSON]:
+            """For every sample a list of values, or the one value."""
+            return values if many else [row[0] for row in values]
+
+        end = "s" if many else ""
+        found = {f"label{end}": column([[shown[k] for k in row] for row in chosen])}
+        if self._ask.paths:
+            found[f"path{end}"] = column([[self._path(classes[k]) for k in row] for row in chosen])
+        if self._ask.scores:
+            scores = self._scores(X)
+            found[f"score{end}"] = column([scores[i, row].tolist() for i, row in enumerate(chosen)])
+        if self._ask.probabilities:
+            proba = self._svm.predict_proba(X)
+            name = "probabilities" if many else "probability"
+            found[name] = column([proba[i, row].tolist() for i, row in enumerate(chosen)])
+        if self._ask.partial is not None:
+            nodes = self._svm.predict_partial(X, self._ask.partial).tolist()
+            found["partial"] = [as_json(node) for node in nodes]
+            if self._ask.paths:
+                found["partial_path"] = [None if node is None else self._path(node) for node in nodes]
+        return found
+
+    def _chosen(self, X: Matrix) -> list[list[int]]:
+        """Positions of the labels to give in ``classes_``."""
+        if self._ask.top_k is not None:
+            labels = self._svm.predict_topk(X, self._ask.top_k)
+            return [[self._position(label) for label in row] for row in labels.tolist()]
+        found, sets = self._svm.predict(X, beam=self._ask.beam), self._svm.model_.sets
+        if sets is None:
+            return [[self._position(label)] for label in found.tolist()]
+        if sets.form == "sparse":
+            return [row.indices.tolist() for row in found.tocsr()]
+        if sets.form == "dense":
+            return [row.nonzero()[0].tolist() for row in found]
+        return [sorted(map(self._position, labels)) for labels in found]
+
+    @cached_property
+    def _position(self) -> Callable[[Label], int]:
+        return {label: k for k, label in enumerate(self._svm.classes_.tolist())}.__getitem__
+
+    def _scores(self, X: Matrix) -> Matrix:
+        """Of all classes, also where there are two."""
+        from nhsvm.estimators._options import n_threads
+
+        if self._loaded.is_multilabel:
+            return self._svm.decision_function(X)
+        return self._svm.model_.class_scores(X, n_threads=n_threads(self._svm.n_jobs))
+
+    @cached_property
+    def _path(self) -> Callable[[Label], str]:
+        hierarchy, separator = self._svm.hierarchy_, self._loaded.note.get("separator", " > ")
+        return cache(lambda label: path_of(hierarchy, label, separator))
 
 
-def _close(n_samples: int, seconds: float, skipped: Any, output: str, *, quiet: bool, json: bool) -> None:
-    count = 0 if skipped is None else skipped.count
-    if json:
-        print_json({"samples": n_samples, "seconds": seconds, "skipped": count, "file": output})
-    elif not quiet and output != "-":
-        note(f"{n_samples:,} samples labelled in {seconds:.1f} s: {output}")
-    if count:
-        note(str(skipped))
+def path_of(hierarchy: Hierarchy, label: Label, separator: str) -> str:
+    """The way from the root to a label, as text; in a DAG, of several parents the first.
+
+    Examples
+    --------
+    >>> from nhsvm import Hierarchy
+    >>> path_of(Hierarchy.from_paths([("Science", "Physics")]), "Physics", " > ")
+    'Science > Physics'
+    >>> path_of(Hierarchy.from_paths([("Science", "Science > Physics")]), "Science > Physics", " > ")
+    'Science > Physics'
+    """
+    graph, nodes = hierarchy.graph, hierarchy.nodes
+    number = hierarchy.number(label)
+    parts = [str(label)]
+    while len(above := graph.parents.row(number)):
+        number = int(min(above))
+        if not parts[0].startswith(f"{nodes[number]}{separator}"):  # labels that are paths already
+            parts.insert(0, str(nodes[number]))
+    return separator.join(parts)

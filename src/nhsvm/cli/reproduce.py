@@ -9,8 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
-from nhsvm.cli._help import Command, Group
-from nhsvm.cli._output import needs, note
+from nhsvm.cli.options import Command, Group
+from nhsvm.cli.output import needs, note
 from nhsvm.paper import EXPERIMENTS, Experiment, Option, Value
 from nhsvm.paper import reproduce as run
 
@@ -37,7 +37,7 @@ def _command(spec: Experiment) -> Callable[..., None]:
         for path in run(spec.name, out, note, **given):
             typer.echo(path)
 
-    command.__signature__ = Signature([_parameter(option) for option in (*spec.takes, _OUT)])  # type: ignore[attr-defined]
+    vars(command)["__signature__"] = Signature([_parameter(option) for option in (*spec.takes, _OUT)])
     return command
 
 

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from nhsvm.cli._inputs import LabelOptions, SampleOptions, takes
-from nhsvm.cli._models import LoadedModel, ModelFile, ModelOptions, PrecisionOption, inputs_of, load_model, read_for
-from nhsvm.cli._options import option
-from nhsvm.cli._output import JsonFlag, check_distinct, check_model_path, print_json, writing
-from nhsvm.errors import DataError, OptionError
+from nhsvm.cli.inputs import LabelOptions, SampleOptions
+from nhsvm.cli.models import ModelFile, PrecisionOption, TrustOptions, load_model, read_labelled
+from nhsvm.cli.options import JsonFlag, option
+from nhsvm.cli.output import check_model_path, print_json, writing
+from nhsvm.errors import OptionError
 from nhsvm.sizes import readable_bytes
 
 
-@takes(samples=SampleOptions, labels=LabelOptions, trust=ModelOptions)
 def shrink(
     model: ModelFile,
     samples: SampleOptions,
     labels: LabelOptions,
-    trust: ModelOptions,
+    trust: TrustOptions,
     *,
     output: Annotated[Path, typer.Option("--output", "-o", help="Model file to write.")],
     precision: PrecisionOption = None,
@@ -38,47 +37,30 @@ def shrink(
 
     Example: nhsvm shrink papers.nhsvm --prune 0.8 --precision int8 --held-out new.csv -o small.nhsvm
     """
-    check_model_path(output)
-    check_distinct(output, model, held_out)
+    check_model_path(output, model, held_out)
     if precision is None and prune is None:
         raise OptionError("nothing to do: say --precision, --prune, or both")
     loaded = load_model(model, trust)
-    data = None if held_out is None else _read(loaded, held_out, samples, labels)
+    data = None if held_out is None else read_labelled(loaded, held_out, samples, labels)
+    from nhsvm.estimators._prune import effect_of
     from nhsvm.estimators._prune import prune as pruned
     from nhsvm.model import load, save
 
     smaller = loaded.model if prune is None else pruned(loaded.model, share=prune).model
     with writing(output):
         save(smaller, output, note=dict(loaded.note), precision=precision)
-    result: dict[str, Any] = {
-        "file": str(output),
-        "bytes_before": model.stat().st_size,
-        "bytes": output.stat().st_size,
-    }
+    before, after = model.stat().st_size, output.stat().st_size
+    effect = None
     if data is not None:
-        from nhsvm.estimators._prune import effect_of
-
-        result["effect"] = effect_of(loaded.model, load(output, trust_patterns=True), *data)._asdict()
+        _, inputs, y = data
+        effect = effect_of(loaded.model, load(output, trust_patterns=True), inputs, y)
     if json:
-        print_json(result)
-    else:
-        _show(result)
-
-
-def _read(loaded: LoadedModel, file: str, samples: SampleOptions, labels: LabelOptions) -> tuple[Any, Any]:
-    """Samples and labels."""
-    dataset = read_for(loaded, file, samples, labels)
-    if dataset.y is None:
-        raise DataError(f"{file}: no labels to compare with; say where they are, as with --label COLUMN")
-    return inputs_of(loaded, dataset), dataset.y
-
-
-def _show(result: dict[str, Any]) -> None:
-    before, after = (readable_bytes(result[name]) for name in ("bytes_before", "bytes"))
-    typer.echo(f"{result['file']}: {after}, before {before}")
-    if "effect" in result:
-        found = result["effect"]
+        costs = {} if effect is None else {"effect": effect._asdict()}
+        print_json({"file": str(output), "bytes_before": before, "bytes": after, **costs})
+        return
+    typer.echo(f"{output}: {readable_bytes(after)}, before {readable_bytes(before)}")
+    if effect is not None:
         typer.echo(
-            f"of {found['n_samples']:,} held-out samples {found['after']:.2%} right, before {found['before']:.2%}; "
-            f"{found['same']:.2%} answered alike"
+            f"of {effect.n_samples:,} held-out samples {effect.after:.2%} right, before {effect.before:.2%}; "
+            f"{effect.same:.2%} answered alike"
         )

@@ -4,43 +4,49 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Sequence
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from nhsvm.cli._blocks_steps import read_steps
-from nhsvm.cli._config import ConfigFile
-from nhsvm.cli._estimators import ModelOptions, described, make_estimator
-from nhsvm.cli._features import FeatureOptions, fitted, make_steps, summary
-from nhsvm.cli._inputs import DataFile, FileFormat, LabelOptions, SampleOptions, format_of, read_data, takes
-from nhsvm.cli._interrupt import INTERRUPTED
-from nhsvm.cli._models import PrecisionOption, note_of
-from nhsvm.cli._output import JsonFlag, as_typed, check_distinct, check_model_path, note, print_json, writing
-from nhsvm.cli._progress import Busy, FitProgress
+from nhsvm.cli.inputs import DataFile, FileFormat, LabelOptions, SampleOptions, Source
+from nhsvm.cli.models import PrecisionOption, note_of
+from nhsvm.cli.options import ConfigFile, JsonFlag, QuietFlag
+from nhsvm.cli.output import as_typed, check_model_path, note, print_json, writing
+from nhsvm.cli.pipeline import (
+    EstimatorOptions,
+    FeatureOptions,
+    Steps,
+    described,
+    fitted,
+    make_estimator,
+    make_steps,
+    read_steps,
+    summary,
+)
+from nhsvm.cli.terminal import INTERRUPTED, Busy, FitProgress
 from nhsvm.errors import MemoryWarning, OptionError
 from nhsvm.sizes import readable_bytes
 
 if TYPE_CHECKING:
     from nhsvm.datasets import Dataset
+    from nhsvm.typing import Estimator, Record
 
 _MUCH = 2 * 10**9  # bytes that one should know of beforehand, even if no progress is to be shown
 
 
-@takes(samples=SampleOptions, labels=LabelOptions, features=FeatureOptions, options=ModelOptions)
 def train(
     data: DataFile,
     samples: SampleOptions,
     labels: LabelOptions,
     features: FeatureOptions,
-    options: ModelOptions,
+    options: EstimatorOptions,
     *,
     output: Annotated[Path, typer.Option("--output", "-o", help="Model file to write.")] = Path("model.nhsvm"),
     precision: PrecisionOption = None,
     config: ConfigFile = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    quiet: QuietFlag = False,
     json: JsonFlag = False,
 ) -> None:
     """Learn from a data file and write a model file.
@@ -51,41 +57,44 @@ def train(
 
     Example: nhsvm train papers.csv --text title --path topic -o papers.nhsvm
     """
-    check_model_path(output)
-    check_distinct(output, data, labels.hierarchy, config)
+    check_model_path(output, data, labels.hierarchy, config)
     make_estimator(options, None)  # so that options that do not go together are found before any work
+    source = Source(data, samples, labels)
     with Busy(f"reading {data}", quiet=quiet):
-        dataset = read_data(data, samples, labels)
+        dataset = source.read()
     if dataset.skipped.count:
         note(str(dataset.skipped))
-    before = read_steps(data) if format_of(data, samples) is FileFormat.blocks else []
-    model, result, interrupted = fit(dataset, features, options, quiet=quiet, before=before)
+    before = read_steps(data) if source.kind is FileFormat.blocks else []
+    done = _fit(dataset, features, options, quiet=quiet, before=before)
     from nhsvm.model import save
 
     with writing(output):
-        save(model, output, note=note_of(data, samples, labels, dataset), precision=precision)
-    result |= {"file": str(output), "bytes": output.stat().st_size, "skipped": dataset.skipped.count}
+        save(done.model, output, note=note_of(source, dataset), precision=precision)
+    n_bytes = output.stat().st_size
+    result = done.result | {"file": str(output), "bytes": n_bytes, "skipped": dataset.skipped.count}
     if json:
         print_json(result)
     else:
-        show(result)
-    if interrupted:
+        _show(result)
+    if done.interrupted:
         note(f"interrupted: {output} has the model as it was then, with the gap shown")
         raise typer.Exit(INTERRUPTED)
 
 
-def fit(
-    dataset: Dataset,
-    features: FeatureOptions,
-    options: ModelOptions,
-    *,
-    quiet: bool = False,
-    before: Sequence[tuple[str, Any]] = (),
-) -> tuple[Any, dict[str, Any], bool]:
-    """A fitted model, what is to be said of it, and whether the user has interrupted it.
+class _Fitted(NamedTuple):
+    """What training has made."""
 
-    ``before`` are fitted transformers that have made the features already, and that are to be a part of the model.
-    """
+    model: Estimator
+    result: Record
+    """What is to be said of it."""
+    interrupted: bool
+    """Whether the user has ended training."""
+
+
+def _fit(
+    dataset: Dataset, features: FeatureOptions, options: EstimatorOptions, *, quiet: bool, before: Steps
+) -> _Fitted:
+    """Train; ``before`` are fitted transformers that have made the features, and that become a part of the model."""
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.pipeline import Pipeline
 
@@ -112,24 +121,15 @@ def fit(
         warnings.simplefilter("always", MemoryWarning)
         estimator.fit_problem(problem)
     seconds = perf_counter() - start
-    steps = [*before, *steps]
     estimator.set_params(callback=None)
     known = () if estimate.fits else (MemoryWarning,)  # the estimate has said it
     said = [str(warning.message) for warning in caught if not issubclass(warning.category, known)]
     for text in said:
         note(as_typed(text))
-    result = _result(dataset, X, estimator, steps, options) | {"feature_seconds": made, "seconds": seconds}
-    result["expected_bytes"] = estimate.total
-    model = Pipeline([*steps, ("svm", estimator)]) if steps else estimator
-    return model, result, any(text.startswith("interrupted") for text in said)
-
-
-def _result(
-    dataset: Dataset, X: Any, estimator: Any, steps: list[tuple[str, Any]], options: ModelOptions
-) -> dict[str, Any]:
+    steps = [*before, *steps]
     last = estimator.history_[-1] if estimator.history_ else {}
     error = last["training_error"] if last.get("certified") else None  # others are of weights on the way
-    return {
+    result = {
         "model": described(options),
         "samples": dataset.n_samples,
         "multilabel": dataset.is_multilabel,
@@ -140,12 +140,16 @@ def _result(
         "passes": estimator.n_iter_,
         "objective": estimator.objective_,
         "gap": estimator.gap_,
-        "training_accuracy": None if error is None or error != error else 1.0 - error,
+        "training_accuracy": None if error is None or math.isnan(error) else 1.0 - error,
+        "feature_seconds": made,
+        "seconds": seconds,
+        "expected_bytes": estimate.total,
     }
+    model = Pipeline([*steps, ("svm", estimator)]) if steps else estimator
+    return _Fitted(model, result, any(text.startswith("interrupted") for text in said))
 
 
-def show(result: dict[str, Any]) -> None:
-    """The result in lines."""
+def _show(result: Record) -> None:
     gap = f"{100 * result['gap']:.2g}" if result["gap"] < 0.99 else f"{100 * result['gap']:.0f}"  # not 1e+02
     proof = f"{result['objective']:.6g}, of which at most {gap} % is above the optimum (proved)"
     sets = ", several labels each" if result["multilabel"] else ""

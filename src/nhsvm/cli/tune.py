@@ -2,57 +2,105 @@
 
 from __future__ import annotations
 
-import sys
+import csv
+import io
+import json
+import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from nhsvm.cli._blocks_steps import refuse_made
-from nhsvm.cli._config import ConfigFile
-from nhsvm.cli._estimators import ModelOptions, make_estimator
-from nhsvm.cli._features import FeatureOptions, make_steps
-from nhsvm.cli._inputs import DataFile, FileFormat, LabelOptions, SampleOptions, format_of, read_data, takes
-from nhsvm.cli._interrupt import INTERRUPTED
-from nhsvm.cli._models import note_of
-from nhsvm.cli._output import (
-    JsonFlag,
+from nhsvm.cli.inputs import DataFile, FileFormat, LabelOptions, SampleOptions, Source
+from nhsvm.cli.models import note_of
+from nhsvm.cli.options import ConfigFile, CsvSafeFlag, JsonFlag, QuietFlag, option
+from nhsvm.cli.output import (
+    as_json,
     as_typed,
     broken,
-    check_distinct,
     check_model_path,
     check_writable,
+    encoded,
+    harmless,
     needs,
     note,
     output_file,
     print_json,
     writing,
 )
-from nhsvm.cli._progress import Busy, bar, fitting
-from nhsvm.cli._tune_options import FixedOptions, TriedOptions, grid_of, seconds_of
-from nhsvm.cli._writers import encoded, harmless
+from nhsvm.cli.pipeline import (
+    LOSS_NAMES,
+    WEIGHTS,
+    ChosenEstimator,
+    FeatureOptions,
+    ModelName,
+    make_estimator,
+    make_steps,
+    refuse_made,
+    with_declared_options,
+)
+from nhsvm.cli.terminal import INTERRUPTED, Busy, SearchProgress
 from nhsvm.errors import DataError, OptionError
+from nhsvm.options import MARGINS
 from nhsvm.sizes import readable_bytes
 
 if TYPE_CHECKING:
     from nhsvm.datasets import Dataset
-    from nhsvm.model_selection import Trial, Tuning
+    from nhsvm.model_selection import Tuning
+    from nhsvm.typing import JSON, Estimator, LabelsLike, MatrixLike, Options, Record
 
 _TABLES = (".csv", ".json")
 _PICTURES = (".png", ".svg", ".pdf")
 
+# -- options -----------------------------------------------------------------------------------------------------------
 
-@takes(samples=SampleOptions, labels=LabelOptions, features=FeatureOptions, tried=TriedOptions, fixed=FixedOptions)
-def tune(
-    data: DataFile,
-    samples: SampleOptions,
-    labels: LabelOptions,
-    features: FeatureOptions,
-    tried: TriedOptions,
-    fixed: Any,
-    *,
+_TRIED = ("C", "weights", "rho", "directional", "total", "loss", "margin")
+_tried = partial(option, panel="Tried")
+
+
+@with_declared_options(but=_TRIED)
+class FixedOptions(ChosenEstimator):
+    """Options of the estimator that have one value."""
+
+
+@dataclass(frozen=True)
+class TriedOptions:
+    """Values to try, separated by commas; all combinations are."""
+
+    C: Annotated[
+        str | None, _tried("--C", "-C", metavar="A,B,...", help="Costs of errors.", default="0.01,0.1,1,10,100")
+    ] = None
+    lam: Annotated[
+        str | None, _tried("--lambda", metavar="A,B,...", help="The paper's λ, instead of --C: C = 1/(2λ).")
+    ] = None
+    weights: Annotated[str | None, _tried(metavar="A,B,...", help=f"Of nodes, for NHSVM: {', '.join(WEIGHTS)}.")] = None
+    rho: Annotated[str | None, _tried(metavar="A,B,...", help="Of weights power: above 1.")] = None
+    directional: Annotated[
+        str | None, _tried(metavar="no,yes", help="Of weights power: they do not fall on the way down.")
+    ] = None
+    total: Annotated[
+        str | None,
+        _tried(metavar="A,B,...", help="Largest sums of weights on a path; the least is 1 (LOW:HIGH for others)."),
+    ] = None
+    loss: Annotated[str | None, _tried(metavar="A,B,...", help=f"{', '.join(LOSS_NAMES)}.")] = None
+    margin: Annotated[str | None, _tried(metavar="A,B,...", help="Of NHSVM: loss, normalized.")] = None
+    also: Annotated[
+        list[str] | None,
+        _tried("--try", metavar="NAME=A,B,...", help="Any other parameter of the Python estimator; may be repeated."),
+    ] = None
+    paper: Annotated[
+        bool | None, _tried("--paper", help="What the paper tries: ρ = 2, directional, max-min; both margins; its λ.")
+    ] = None
+
+
+@dataclass(frozen=True)
+class SearchOptions:
+    """How values are compared."""
+
     metric: Annotated[
         list[str] | None,
         typer.Option(
@@ -60,31 +108,56 @@ def tune(
             show_default="accuracy",
             help="Score on held-out samples, such as hierarchical_f1; repeated, the first decides.",
         ),
-    ] = None,
-    test_size: Annotated[float, typer.Option(help="Share of samples to hold out.")] = 0.2,
-    validation: Annotated[
-        str | None, typer.Option(metavar="FILE", show_default=False, help="Score these samples instead.")
-    ] = None,
-    search_tol: Annotated[float, typer.Option(help="Gap of the fits of the search.")] = 0.01,
+    ] = None
+    test_size: Annotated[float, typer.Option(help="Share of samples to hold out.")] = 0.2
+    validation: Annotated[str | None, option(metavar="FILE", help="Score these samples instead.")] = None
+    search_tol: Annotated[float, typer.Option(help="Gap of the fits of the search.")] = 0.01
     patience: Annotated[
         int, typer.Option(min=0, help="End a path of C after so many clearly lower scores; 0 tries all.")
-    ] = 2,
-    time_budget: Annotated[
-        str | None, typer.Option(metavar="TIME", show_default=False, help="For the search: 90s, 10m, 1h30m.")
-    ] = None,
-    output: Annotated[Path, typer.Option("--output", "--out", "-o", help="Model file to write.")] = Path("model.nhsvm"),
-    table: Annotated[
-        Path | None, typer.Option(metavar="FILE", show_default=False, help="Also write all fits: .csv or .json.")
-    ] = None,
-    csv_safe: Annotated[
-        bool,
-        typer.Option("--csv-safe", help="In CSV, an apostrophe before cells that a spreadsheet would run as formulas."),
-    ] = False,
-    plot: Annotated[
-        Path | None, typer.Option(metavar="FILE", show_default=False, help="Also draw them: .png, .svg or .pdf.")
-    ] = None,
+    ] = 2
+    time_budget: Annotated[str | None, option(metavar="TIME", help="For the search: 90s, 10m, 1h30m.")] = None
+
+
+@dataclass(frozen=True)
+class FileOptions:
+    """What to write."""
+
+    output: Annotated[Path, typer.Option("--output", "--out", "-o", help="Model file to write.")] = Path("model.nhsvm")
+    table: Annotated[Path | None, option(metavar="FILE", help="Also write all fits: .csv or .json.")] = None
+    csv_safe: CsvSafeFlag = False
+    plot: Annotated[Path | None, option(metavar="FILE", help="Also draw them: .png, .svg or .pdf.")] = None
+
+    @property
+    def has_csv(self) -> bool:
+        return self.table is not None and self.table.suffix.lower() == ".csv"
+
+    def check(self, *inputs: str | Path | None) -> None:
+        """Errors about files to write, before any work."""
+        check_model_path(self.output, *inputs)
+        for path, name, endings in ((self.table, "--table", _TABLES), (self.plot, "--plot", _PICTURES)):
+            if path is not None:
+                check_writable(path, *inputs, what=name)
+                if path.suffix.lower() not in endings:
+                    raise OptionError(f"{name} {path}: the name must end in {', '.join(endings)}")
+        if self.plot is not None:
+            needs("matplotlib", "plot", "--plot")
+
+
+# -- the command -------------------------------------------------------------------------------------------------------
+
+
+def tune(
+    data: DataFile,
+    samples: SampleOptions,
+    labels: LabelOptions,
+    features: FeatureOptions,
+    tried: TriedOptions,
+    fixed: FixedOptions,
+    how: SearchOptions,
+    files: FileOptions,
+    *,
     config: ConfigFile = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    quiet: QuietFlag = False,
     json: JsonFlag = False,
 ) -> None:
     """Try parameters on held-out samples, learn from all with the best, and write that model.
@@ -95,55 +168,44 @@ def tune(
 
     Example: nhsvm tune papers.csv --text title --path topic --weights maxmin,power --rho 2,4 --plot tune.png
     """
-    options: dict[str, Any] = {
-        "time_budget": seconds_of(time_budget),
-        "patience": patience or None,
-        "search_tol": search_tol,
+    options: Options = {
+        "time_budget": seconds_of(how.time_budget),
+        "patience": how.patience or None,
+        "search_tol": how.search_tol,
+        "scoring": how.metric or None,
+        "test_size": how.test_size,
+        "random_state": fixed.seed,
+        **_grid(tried, fixed.model),
     }
-    options |= grid_of(tried, fixed.model) | {"scoring": metric or None, "test_size": test_size}
-    if csv_safe and (table is None or table.suffix.lower() != ".csv"):
+    if files.csv_safe and not files.has_csv:
         raise OptionError("--csv-safe is for --table with a name that ends in .csv")
-    _check_files(output, table, plot, (data, validation, labels.hierarchy, config))
-    fixed_options = ModelOptions(**vars(fixed))
-    make_estimator(fixed_options, None)
+    files.check(data, how.validation, labels.hierarchy, config)
+    make_estimator(fixed, None)  # so that options that do not go together are found before any work
+    source = Source(data, samples, labels)
     with Busy(f"reading {data}", quiet=quiet):
-        dataset = read_data(data, samples, labels)
-    if format_of(data, samples) is FileFormat.blocks:
+        dataset = source.read()
+    if source.kind is FileFormat.blocks:
         refuse_made(data)
     if dataset.skipped.count:
         note(str(dataset.skipped))
-    if validation is not None:
-        held_out = read_data(validation, samples, labels, like=dataset, hierarchy=dataset.hierarchy)
+    if how.validation is not None:
+        held_out = Source(how.validation, samples, labels, like=dataset, hierarchy=dataset.hierarchy).read()
         options["validation"] = _inputs(held_out)
-    model = _estimator(fixed_options, features, dataset)
-    found = _search(model, dataset, options | {"random_state": fixed.seed}, quiet=quiet)
-    _write(found, note_of(data, samples, labels, dataset), output, table, plot, safe=csv_safe)
+    model = _model(fixed, features, dataset)
+    found = search(model, dataset, options, quiet=quiet)
+    _write(found, files, note_of(source, dataset))
     if json:
-        print_json(_result(found, output))
+        print_json(_result(found, files.output))
     else:
         table_of_fits, _, summary = str(found).partition("\n\n")
         typer.echo(f"{table_of_fits}\n\n{broken(summary)}")
-        typer.echo(f"model: {output}, {readable_bytes(output.stat().st_size)}")
+        typer.echo(f"model: {files.output}, {readable_bytes(files.output.stat().st_size)}")
     if found.interrupted:
-        note(f"interrupted: {output} has the best model of those that had been tried")
+        note(f"interrupted: {files.output} has the best model of those that had been tried")
         raise typer.Exit(INTERRUPTED)
 
 
-def _check_files(output: Path, table: Path | None, plot: Path | None, inputs: Sequence[str | Path | None]) -> None:
-    """Errors about files to write, before any work."""
-    check_model_path(output)
-    check_distinct(output, *inputs)
-    for path, name, endings in ((table, "--table", _TABLES), (plot, "--plot", _PICTURES)):
-        if path is not None:
-            check_writable(path, name)
-            check_distinct(path, *inputs, what=name)
-            if path.suffix.lower() not in endings:
-                raise OptionError(f"{name} {path}: the name must end in {', '.join(endings)}")
-    if plot is not None:
-        needs("matplotlib", "plot", "--plot")
-
-
-def _estimator(options: ModelOptions, features: FeatureOptions, dataset: Dataset) -> Any:
+def _model(options: FixedOptions, features: FeatureOptions, dataset: Dataset) -> Estimator:
     from sklearn.pipeline import Pipeline
 
     estimator = make_estimator(options, dataset.hierarchy)
@@ -151,14 +213,14 @@ def _estimator(options: ModelOptions, features: FeatureOptions, dataset: Dataset
     return Pipeline([*steps, ("svm", estimator)]) if steps else estimator
 
 
-def _inputs(dataset: Dataset) -> tuple[Any, Any]:
+def _inputs(dataset: Dataset) -> tuple[MatrixLike, LabelsLike]:
     """(samples, labels)."""
     if dataset.y is None:
         raise DataError("no labels to learn from; say where they are, as with --label COLUMN")
     return (dataset.X if dataset.texts is None else dataset.texts), dataset.y
 
 
-def _search(model: Any, dataset: Dataset, options: dict[str, Any], *, quiet: bool) -> Tuning:
+def search(model: Estimator, dataset: Dataset, options: Options, *, quiet: bool) -> Tuning:
     """The search and the refit, also of what an interrupted search has found."""
     from sklearn.exceptions import ConvergenceWarning
 
@@ -166,7 +228,7 @@ def _search(model: Any, dataset: Dataset, options: dict[str, Any], *, quiet: boo
 
     X, y = _inputs(dataset)
     try:
-        with _Progress(quiet) as progress:
+        with SearchProgress(quiet=quiet) as progress:
             found = tune(model, X, y, refit=False, progress=progress, **options)
     except KeyboardInterrupt:
         note("interrupted before a fit had come to its end: nothing is written")
@@ -181,58 +243,48 @@ def _search(model: Any, dataset: Dataset, options: dict[str, Any], *, quiet: boo
     return found
 
 
-def _write(
-    found: Tuning, about: dict[str, Any], output: Path, table: Path | None, plot: Path | None, *, safe: bool
-) -> None:
+def _write(found: Tuning, files: FileOptions, about: Record) -> None:
     """All files, each of them whole or not at all."""
     from nhsvm.model import save
 
-    if table is not None:
-        text = _csv(found, safe=safe) if table.suffix.lower() == ".csv" else _json(found)
-        with output_file(table) as stream:
+    if files.table is not None:
+        text = _csv(found.rows(), safe=files.csv_safe) if files.has_csv else _json(found.rows())
+        with output_file(files.table) as stream:
             stream.write(encoded(text))
-    if plot is not None:
+    if files.plot is not None:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
 
         figure = Figure(figsize=(8, 5), layout="constrained")
         FigureCanvasAgg(figure)
         found.plot(figure.subplots())
-        with output_file(plot) as stream:
-            figure.savefig(stream, format=plot.suffix.lower()[1:], dpi=150)
-    with writing(output):
-        save(found.model, output, note=about)
+        with output_file(files.plot) as stream:
+            figure.savefig(stream, format=files.plot.suffix.lower()[1:], dpi=150)
+    with writing(files.output):
+        save(found.model, files.output, note=about)
 
 
-def _csv(found: Tuning, *, safe: bool) -> str:
-    import csv
-    import io
-
-    rows, text = found.rows(), io.StringIO(newline="")
+def _csv(rows: list[Record], *, safe: bool) -> str:
+    text = io.StringIO(newline="")
     writer = csv.DictWriter(text, rows[0], lineterminator="\n")
     writer.writeheader()
-    made = harmless if safe else (lambda value: value)
-    writer.writerows({name: made(value) for name, value in row.items()} for row in rows)
+    writer.writerows({name: harmless(value) if safe else value for name, value in row.items()} for row in rows)
     return text.getvalue()
 
 
-def _json(found: Tuning) -> str:
-    import json
-
-    from nhsvm.cli._output import as_json
-
-    return json.dumps(as_json(found.rows()), ensure_ascii=False, indent=1) + "\n"
+def _json(rows: list[Record]) -> str:
+    return json.dumps(as_json(rows), ensure_ascii=False, indent=1) + "\n"
 
 
-def _result(found: Tuning, output: Path) -> dict[str, Any]:
-    best = next(row for row in found.rows() if row["best"])
+def _result(found: Tuning, output: Path) -> Record:
+    rows = found.rows()
     return {
-        "best": best,
+        "best": next(row for row in rows if row["best"]),
         "metric": found.scoring,
         "score": found.best_score,
         "edge": found.edge,
         "held_out": found.n_held_out,
-        "fits": found.rows(),
+        "fits": rows,
         "not_tried": [{**one.shown, "C": one.C, "reason": one.reason} for one in found.untried],
         "left_out": [{"setting": setting, "reason": reason} for setting, reason in found.plan.refused],
         "interrupted": found.interrupted,
@@ -241,27 +293,101 @@ def _result(found: Tuning, output: Path) -> dict[str, Any]:
     }
 
 
-class _Progress:
-    """A bar on a terminal, a line a fit elsewhere; the ``progress`` of a search."""
+# -- values to try -----------------------------------------------------------------------------------------------------
 
-    def __init__(self, quiet: bool) -> None:
-        self._quiet, self._bar, self._task = quiet, None, None  # type: bool, Any, Any
+Value = TypeVar("Value")
 
-    def __enter__(self) -> _Progress:
-        if not self._quiet and sys.stderr.isatty():
-            self._bar = bar()
-            self._task = self._bar.add_task("trying", total=None, gap="")
-            self._bar.start()
-        return self
 
-    def __exit__(self, *exception: object) -> None:
-        if self._bar is not None:
-            self._bar.stop()
+def _grid(tried: TriedOptions, model: ModelName) -> Options:
+    """``grid``, ``C`` and ``lam`` of :func:`nhsvm.model_selection.tune`; a bad value is an error that names it."""
+    grid: dict[str, Sequence[object]] = {}
+    parsers: dict[str, Callable[[str], object]] = {
+        "weights": partial(_one_of, WEIGHTS),
+        "rho": _number,
+        "directional": _yes_or_no,
+        "total": _total,
+        "loss": partial(_one_of, LOSS_NAMES),
+        "margin": partial(_one_of, MARGINS),
+    }
+    for name, parse in parsers.items():
+        given = getattr(tried, name)
+        if given is not None:
+            if name != "loss" and model is not ModelName.NHSVM:
+                raise OptionError(f"--{name} is for NHSVM, not for {model}")
+            grid[name] = _parsed(f"--{name}", given, parse)
+    for given in tried.also or ():
+        name, sign, values = given.partition("=")
+        if not sign or not name:
+            raise OptionError(f"--try must be NAME=VALUE,VALUE, such as class_weight=none,balanced, not {given!r}")
+        if name in _TRIED or name in grid:
+            raise OptionError(f"--try {name} is given twice, or has an option of its own: --{name}")
+        grid[name] = _parsed(f"--try {name}", values, _literal)
+    if tried.paper and grid:
+        raise OptionError(f"--paper says what is tried: leave out {', '.join(grid)}")
+    return {
+        "grid": "paper" if tried.paper else grid or None,
+        "C": None if tried.C is None else _parsed("--C", tried.C, _number),
+        "lam": None if tried.lam is None else _parsed("--lambda", tried.lam, _number),
+    }
 
-    def __call__(self, trial: Trial, made: int, planned: int) -> None:
-        text = f"{made}/{planned}  {trial.line(next(iter(trial.scores)))}"
-        if self._bar is not None:
-            shown = fitting(text, self._bar.console.width)
-            self._bar.update(self._task, completed=made, total=planned, gap=shown)
-        elif not self._quiet:
-            note(text)
+
+def seconds_of(text: str | None) -> float | None:
+    """A time such as 90, 90s, 10m or 1h30m in seconds.
+
+    Examples
+    --------
+    >>> seconds_of("90"), seconds_of("1h30m"), seconds_of("2.5m")
+    (90.0, 5400.0, 150.0)
+    """
+    if text is None:
+        return None
+    number = r"(\d+(?:\.\d*)?)"
+    match = re.fullmatch(f"(?:{number}h)?(?:{number}m)?(?:{number}s?)?", text.strip().lower())
+    parts = ("0",) if match is None else match.groups()
+    found = sum((float(part or 0) * unit for part, unit in zip(parts, (3600, 60, 1), strict=False)), 0.0)
+    if not found > 0:
+        raise OptionError(f"--time-budget must be a time such as 90s, 10m or 1h30m, not {text!r}")
+    return found
+
+
+def _parsed(name: str, given: str, parse: Callable[[str], Value]) -> list[Value]:
+    try:
+        return [parse(part.strip()) for part in given.split(",")]
+    except ValueError as error:
+        raise OptionError(f"{name} {given!r}: {error}") from None
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is no number") from None
+
+
+def _one_of(known: Sequence[str], text: str) -> str:
+    if text not in known:
+        raise ValueError(f"{text!r} is not one of {', '.join(known)}")
+    return text
+
+
+def _yes_or_no(text: str) -> bool:
+    known = {"yes": True, "true": True, "no": False, "false": False}
+    if text.lower() not in known:
+        raise ValueError(f"{text!r} is neither yes nor no")
+    return known[text.lower()]
+
+
+def _total(text: str) -> tuple[float, float]:
+    low, sign, high = text.partition(":")
+    return (_number(low), _number(high)) if sign else (1.0, _number(low))
+
+
+def _literal(text: str) -> JSON:
+    """A number, true, false, none, or text."""
+    lowered = text.lower()
+    if lowered == "none":
+        return None
+    try:
+        return json.loads(lowered if lowered in ("true", "false") else text)
+    except ValueError:
+        return text
