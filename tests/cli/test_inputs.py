@@ -1,8 +1,8 @@
 """Data files and models on the command line: what commands share."""
 
 import os
-from dataclasses import replace
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ import pytest
 import nhsvm as package
 from cli.data import DOCS, NUMBER, write_all
 from cli.running import nhsvm
-from nhsvm.cli.inputs import FileFormat, LabelOptions, LabelType, OnError, SampleOptions
+from nhsvm.cli.inputs import FileFormat, LabelOptions, SampleOptions, Source
 from nhsvm.cli.models import LoadedModel, TrustOptions, load_model, read_labelled
 from nhsvm.cli.output import check_writable, output_file
 from nhsvm.datasets import Dataset
@@ -86,7 +86,7 @@ def test_another_hierarchy(folder):
     labels = LabelOptions(hierarchy=folder / "numbers.tsv")
     with pytest.raises(FileFormatError, match="not in the hierarchy: 'dog'"):
         read_labelled(loaded, str(folder / "docs.csv"), SampleOptions(), labels)
-    skipping = replace(SampleOptions(), on_error=OnError.skip)
+    skipping = SampleOptions(on_error="skip")
     with pytest.raises(FileFormatError, match="no samples: 12 skipped"):
         read_labelled(loaded, str(folder / "docs.csv"), skipping, labels)
 
@@ -106,14 +106,15 @@ def test_a_model_from_python_has_no_note(folder, tmp_path):
     assert loaded == LoadedModel(loaded.model, {})
     assert loaded.svm is loaded.model
     (tmp_path / "x.svm").write_text("x 1:1\n")
-    labels = LabelOptions(label_type=LabelType.str)
+    labels = LabelOptions(label_type="str")
     _, inputs, y = read_labelled(loaded, str(tmp_path / "x.svm"), SampleOptions(), labels)
     assert list(y) == list(model.predict(inputs)) == ["x"]
 
 
 def test_formats():
-    assert {kind for kind in FileFormat if kind.is_table} == {"csv", "tsv", "jsonl", "parquet"}
-    assert {kind for kind in FileFormat if kind.is_numbered} == {"svmlight", "lshtc"}
+    sources = [Source("-", SampleOptions(format=kind)) for kind in get_args(FileFormat)]
+    assert {source.kind for source in sources if source.is_table} == {"csv", "tsv", "jsonl", "parquet"}
+    assert {source.kind for source in sources if source.is_numbered} == {"svmlight", "lshtc"}
 
 
 def test_permissions(tmp_path, monkeypatch):

@@ -2,6 +2,7 @@
 
 import re
 import shlex
+from typing import get_args
 
 import pytest
 from typer.main import get_command
@@ -27,7 +28,7 @@ def test_pages_are_found():
 def test_the_page_of_the_command_line_names_every_command_and_model():
     page = PAGES["docs/command_line.md"]
     assert sorted(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)) == sorted(COMMANDS)
-    assert all(f"`{name}`" in page or f" {name}`" in page for name in ModelName)
+    assert all(f"`{name}`" in page or f" {name}`" in page for name in get_args(ModelName))
 
 
 # -- commands on pages of results, and in --help -----------------------------------------------------------------------

@@ -11,20 +11,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nhsvm.cli.inputs import DataFile, FileFormat, LabelOptions, SampleOptions, Source
+from nhsvm.cli.inputs import DataFile, LabelOptions, SampleOptions, Source
 from nhsvm.cli.models import note_of
 from nhsvm.cli.options import ConfigFile, JsonFlag, QuietFlag, option
 from nhsvm.cli.output import note, print_json
-from nhsvm.cli.pipeline import (
-    FeatureOptions,
-    Missing,
-    Steps,
-    Transform,
-    Vectorizer,
-    number_steps,
-    text_steps,
-    write_steps,
-)
+from nhsvm.cli.pipeline import FeatureOptions, Steps, number_steps, text_steps, write_steps
 from nhsvm.cli.terminal import Busy
 from nhsvm.errors import DataError, OptionError
 from nhsvm.sizes import readable_bytes
@@ -44,12 +35,10 @@ class BlocksOptions:
     """The blocks to write."""
 
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder to write; its name ends in .blocks.")]
-    like: Annotated[Path | None, option(metavar="FOLDER", help="Blocks whose features to use, as for a test set.")] = (
-        None
-    )
-    no_labels: Annotated[bool, option("--no-labels", help="Only samples; labels are ignored.")] = False
-    float32: Annotated[bool, option("--float32", help="Numbers in single precision: a third less.")] = False
-    force: Annotated[bool, option("--force", help="Replace blocks that are there.")] = False
+    like: Path | None = option(metavar="FOLDER", help="Blocks whose features to use, as for a test set.")
+    no_labels: bool = option("--no-labels", default=False, help="Only samples; labels are ignored.")
+    float32: bool = option("--float32", default=False, help="Numbers in single precision: a third less.")
+    force: bool = option("--force", default=False, help="Replace blocks that are there.")
 
 
 def convert(
@@ -102,12 +91,12 @@ class _Conversion:
         from nhsvm.datasets.blocks_format import check_target
 
         self._features, self._blocks, self._busy = features, blocks, busy
-        if source.kind is FileFormat.blocks:
+        if source.kind == "blocks":
             raise OptionError(f"{source.file}: these are blocks already")
         if blocks.output.suffix != _ENDING:
             name = f"the name must end in {_ENDING}, so that other commands know what it is"
             raise OptionError(f"-o {blocks.output}: {name}")
-        self._transforms = features.transform not in (None, Transform.none)
+        self._transforms = features.transform not in (None, "none")
         if (source.has_texts or self._transforms) and blocks.like is not None:
             raise OptionError(
                 "--like is for features as they are in the file: a model makes those of a test set itself"
@@ -216,7 +205,7 @@ def fit_texts(parts: Iterable[list[str]], options: FeatureOptions) -> Steps:
     import numpy as np
 
     options.check(texts=True)
-    if options.vectorizer is Vectorizer.hashing:
+    if options.vectorizer == "hashing":
         return text_steps(options, 0)
     analyze = text_steps(options, 0)[0][1].build_analyzer()
     documents, occurrences, n_texts = Counter[str](), Counter[str](), 0
@@ -236,7 +225,7 @@ def fit_texts(parts: Iterable[list[str]], options: FeatureOptions) -> Steps:
     vectorizer.vocabulary_ = {terms[k]: number for number, k in enumerate(kept.tolist())}
     vectorizer.fixed_vocabulary_ = False
     vectorizer._stop_words_id = id(vectorizer.stop_words)  # they were looked at
-    if options.vectorizer in (None, Vectorizer.tfidf):
+    if options.vectorizer in (None, "tfidf"):
         from sklearn.feature_extraction.text import TfidfTransformer
 
         weights = {name: getattr(vectorizer, name) for name in ("norm", "use_idf", "smooth_idf", "sublinear_tf")}
@@ -263,7 +252,7 @@ def _kept_terms(vectorizer: Estimator, frequency: PtrArray, total: PtrArray, n_t
 def fit_numbers(parts: Iterable[Matrix], options: FeatureOptions) -> Steps:
     """The transformers of features that are numbers, from the rows of a matrix, some at a time."""
     options.check(texts=False)
-    if options.missing not in (None, Missing.error) or options.transform is Transform.standard:
+    if options.missing not in (None, "error") or options.transform == "standard":
         raise OptionError("convert has neither --missing nor --transform standard: give them to train")
     import numpy as np
     import scipy.sparse as sp
@@ -271,11 +260,11 @@ def fit_numbers(parts: Iterable[Matrix], options: FeatureOptions) -> Steps:
     steps = number_steps(options)
     frequency, total, n_rows, dtype = np.zeros(0, np.int64), 0.0, 0, np.dtype(np.float64)
     for X in parts:
-        if options.transform is Transform.maxabs:
+        if options.transform == "maxabs":
             steps[0][1].partial_fit(X)
             continue
         rows = sp.csr_array(X)
-        if options.transform is Transform.bm25:
+        if options.transform == "bm25":
             if rows.data.size and rows.data.min() < 0:
                 row = n_rows + int(np.searchsorted(rows.indptr, np.argmax(rows.data < 0), side="right"))
                 raise DataError(f"no features can be made (bm25): counts must be ≥ 0, unlike those of sample {row}")

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nhsvm.cli.inspect import drawing_with_columns
-from nhsvm.cli.options import option
 from nhsvm.cli.output import broken, check_writable, note, writing
 from nhsvm.cli.terminal import FitProgress
 from nhsvm.errors import OptionError
@@ -34,7 +33,7 @@ _SHOP = [("books", "fiction", "crime"), ("books", "fiction", "poetry"), ("books"
 def demo(
     text: Annotated[str | None, typer.Option(help="A sentence to classify; asked for on a terminal.")] = None,
     report: Annotated[Path, typer.Option(help="Where to write the report.")] = Path("nhsvm-demo.html"),
-    no_report: Annotated[bool, option("--no-report", help="Write no report.")] = False,
+    no_report: Annotated[bool, typer.Option("--no-report", help="Write no report.")] = False,
 ) -> None:
     """Train and compare four models on real texts, classify a sentence, explain the answer, write a report.
 

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -27,14 +27,12 @@ _CONFUSIONS = 50  # pairs of labels on the page, at the least
 class ReportOptions:
     """What to show, and the page to write."""
 
-    report: Annotated[Path | None, option(metavar="FILE", help="Also write one HTML page: report.html.")] = None
-    title: Annotated[str | None, option(help="Heading of the page.")] = None
-    metrics: Annotated[str | None, option(metavar="A,B,...", help="Only these measures, by their names in --json.")] = (
-        None
-    )
-    branches: Annotated[int, typer.Option(min=0, help="Inner nodes to show, those with the most samples first.")] = 15
-    confusions: Annotated[int, typer.Option(min=0, help="Confused pairs of labels to show.")] = 15
-    id_column: Annotated[str | None, option(metavar="COLUMN", help="What samples are called in the report.")] = None
+    report: Path | None = option(metavar="FILE", help="Also write one HTML page: report.html.")
+    title: str | None = option(help="Heading of the page.")
+    metrics: str | None = option(metavar="A,B,...", help="Only these measures, by their names in --json.")
+    branches: int = option(min=0, default=15, help="Inner nodes to show, those with the most samples first.")
+    confusions: int = option(min=0, default=15, help="Confused pairs of labels to show.")
+    id_column: str | None = option(metavar="COLUMN", help="What samples are called in the report.")
 
     def check(self, *inputs: str | Path | None) -> None:
         """An error if the page cannot be written; before any work."""

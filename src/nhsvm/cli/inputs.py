@@ -6,10 +6,9 @@ import json
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import typer
 
@@ -26,43 +25,8 @@ if TYPE_CHECKING:
 # -- options -----------------------------------------------------------------------------------------------------------
 
 
-class FileFormat(StrEnum):
-    """Formats of data files; by default the ending of the name says it (``.gz`` aside)."""
-
-    svmlight = "svmlight"
-    lshtc = "lshtc"
-    arff = "arff"
-    csv = "csv"
-    tsv = "tsv"
-    jsonl = "jsonl"
-    parquet = "parquet"
-    blocks = "blocks"
-
-    @property
-    def is_table(self) -> bool:
-        """Whether there are named columns."""
-        return self in (FileFormat.csv, FileFormat.tsv, FileFormat.jsonl, FileFormat.parquet)
-
-    @property
-    def is_numbered(self) -> bool:
-        """Whether features have numbers for names."""
-        return self in (FileFormat.svmlight, FileFormat.lshtc)
-
-
-class LabelType(StrEnum):
-    """What labels are: text, or whole numbers."""
-
-    str = "str"
-    int = "int"
-
-
-class OnError(StrEnum):
-    """What to do about a bad row."""
-
-    stop = "stop"
-    skip = "skip"
-
-
+FileFormat: TypeAlias = Literal["svmlight", "lshtc", "arff", "csv", "tsv", "jsonl", "parquet", "blocks"]
+LabelType: TypeAlias = Literal["str", "int"]
 DataFile = Annotated[
     str, typer.Argument(metavar="DATA", help="Data file, gzipped or not; - is standard input (with --format).")
 ]
@@ -74,32 +38,20 @@ _label = partial(option, panel="Labels")
 class SampleOptions:
     """Where the samples of a file are; None (or empty) is what was not said."""
 
-    format: Annotated[
-        FileFormat | None,
-        _sample(
-            metavar="NAME", help="svmlight, lshtc, arff, csv, tsv, jsonl, parquet, blocks.", default="by the ending"
-        ),
-    ] = None
-    text: Annotated[
-        list[str] | None,
-        _sample(metavar="COLUMN", help="Column of text; may be repeated.", default="text, in JSONL"),
-    ] = None
-    features: Annotated[
-        list[str] | None, _sample(metavar="COLUMN", help="Column of numbers; may be repeated, or e0..e99.")
-    ] = None
-    where: Annotated[
-        list[str] | None, _sample(metavar="COLUMN=VALUE", help="Only rows with this value; may be repeated.")
-    ] = None
-    columns: Annotated[
-        str | None, _sample(metavar="A,B,...", help="Names of all columns of a CSV file without a header.")
-    ] = None
-    delimiter: Annotated[str | None, _sample(help="Between the cells of a CSV file.", default="by the format")] = None
-    encoding: Annotated[str | None, _sample(help="Text encoding.", default="utf-8")] = None
-    ignore_feature: Annotated[
-        int | None, _sample(metavar="NUMBER", help="LSHTC: a feature to leave out; 0 in the sets of 2010.")
-    ] = None
-    any_order: Annotated[bool | None, _sample("--any-order", help="svmlight: features may be in any order.")] = None
-    on_error: Annotated[OnError, _sample(help="Bad rows: stop, or skip and count them.", default="stop")] = OnError.stop
+    format: FileFormat | None = _sample(
+        metavar="NAME", help="svmlight, lshtc, arff, csv, tsv, jsonl, parquet, blocks.", shown="by the ending"
+    )
+    text: list[str] | None = _sample(metavar="COLUMN", help="Column of text; may be repeated.", shown="text, in JSONL")
+    features: list[str] | None = _sample(metavar="COLUMN", help="Column of numbers; may be repeated, or e0..e99.")
+    where: list[str] | None = _sample(metavar="COLUMN=VALUE", help="Only rows with this value; may be repeated.")
+    columns: str | None = _sample(metavar="A,B,...", help="Names of all columns of a CSV file without a header.")
+    delimiter: str | None = _sample(help="Between the cells of a CSV file.", shown="by the format")
+    encoding: str | None = _sample(help="Text encoding.", shown="utf-8")
+    ignore_feature: int | None = _sample(metavar="NUMBER", help="LSHTC: a feature to leave out; 0 in the sets of 2010.")
+    any_order: bool | None = _sample("--any-order", help="svmlight: features may be in any order.")
+    on_error: Literal["stop", "skip"] = _sample(
+        help="Bad rows: stop, or skip and count them.", default="stop", shown="stop"
+    )
 
     @property
     def conditions(self) -> list[tuple[str, str]]:
@@ -117,31 +69,21 @@ class SampleOptions:
 class LabelOptions:
     """Where the labels are and what they mean; None (or empty) is what was not said."""
 
-    label: Annotated[str | None, _label(metavar="COLUMN", help="Column of labels.", default="labels, in JSONL")] = None
-    path: Annotated[str | None, _label(metavar="COLUMN", help='Column of paths such as "Science > Physics".')] = None
-    level: Annotated[
-        list[str] | None, _label(metavar="COLUMN", help="Column of one level, from the top; repeated for each.")
-    ] = None
-    hierarchy: Annotated[
-        Path | None,
-        _label(metavar="FILE", help="Hierarchy: cat_hier.txt, parent-child TSV or CSV, JSON; .gz too."),
-    ] = None
-    separator: Annotated[str | None, _label(help="Between the parts of a path.", default='" > "')] = None
-    label_separator: Annotated[str | None, _label(help="Between several labels in a cell.")] = None
-    last_part: Annotated[
-        bool | None, _label("--last-part", help="A label is the last part of its path, not all of it.")
-    ] = None
-    label_type: Annotated[
-        LabelType | None, _label(help="Labels are text or whole numbers.", default="by the format")
-    ] = None
-    multilabel: Annotated[
-        bool | None,
-        _label("--multilabel/--single-label", help="Whether samples have sets of labels.", default="if any has two"),
-    ] = None
-    drop_root: Annotated[bool | None, _label("--drop-root", help="Leave out the only root of the hierarchy.")] = None
-    drop_implied: Annotated[
-        bool | None, _label("--drop-implied", help="Leave out labels above others of a sample.")
-    ] = None
+    label: str | None = _label(metavar="COLUMN", help="Column of labels.", shown="labels, in JSONL")
+    path: str | None = _label(metavar="COLUMN", help='Column of paths such as "Science > Physics".')
+    level: list[str] | None = _label(metavar="COLUMN", help="Column of one level, from the top; repeated for each.")
+    hierarchy: Path | None = _label(
+        metavar="FILE", help="Hierarchy: cat_hier.txt, parent-child TSV or CSV, JSON; .gz too."
+    )
+    separator: str | None = _label(help="Between the parts of a path.", shown='" > "')
+    label_separator: str | None = _label(help="Between several labels in a cell.")
+    last_part: bool | None = _label("--last-part", help="A label is the last part of its path, not all of it.")
+    label_type: LabelType | None = _label(help="Labels are text or whole numbers.", shown="by the format")
+    multilabel: bool | None = _label(
+        "--multilabel/--single-label", help="Whether samples have sets of labels.", shown="if any has two"
+    )
+    drop_root: bool | None = _label("--drop-root", help="Leave out the only root of the hierarchy.")
+    drop_implied: bool | None = _label("--drop-implied", help="Leave out labels above others of a sample.")
 
     @property
     def is_placed(self) -> bool:
@@ -151,15 +93,15 @@ class LabelOptions:
 
 # -- reading -----------------------------------------------------------------------------------------------------------
 
-_READERS = {  # in nhsvm.datasets, and endings of files
-    FileFormat.svmlight: ("read_svmlight", (".svm", ".svmlight", ".libsvm")),
-    FileFormat.lshtc: ("read_lshtc", (".txt", ".lshtc")),
-    FileFormat.arff: ("read_hmc_arff", (".arff",)),
-    FileFormat.csv: ("read_csv", (".csv",)),
-    FileFormat.tsv: ("read_csv", (".tsv", ".tab")),
-    FileFormat.jsonl: ("read_jsonl", (".jsonl", ".ndjson")),
-    FileFormat.parquet: ("read_parquet", (".parquet",)),
-    FileFormat.blocks: ("open_blocks", (".blocks",)),
+_READERS: dict[FileFormat, tuple[str, tuple[str, ...]]] = {  # in nhsvm.datasets, and endings of files
+    "svmlight": ("read_svmlight", (".svm", ".svmlight", ".libsvm")),
+    "lshtc": ("read_lshtc", (".txt", ".lshtc")),
+    "arff": ("read_hmc_arff", (".arff",)),
+    "csv": ("read_csv", (".csv",)),
+    "tsv": ("read_csv", (".tsv", ".tab")),
+    "jsonl": ("read_jsonl", (".jsonl", ".ndjson")),
+    "parquet": ("read_parquet", (".parquet",)),
+    "blocks": ("open_blocks", (".blocks",)),
 }
 _BY_ENDING = {ending: kind for kind, (_, endings) in _READERS.items() for ending in endings}
 _OF_TABLES = (  # in the order in which they are refused
@@ -172,36 +114,26 @@ _MAX_RANGE = 1_000_000
 
 @dataclass(frozen=True)
 class Source:
-    """A data file, and how it is read. Methods raise an NHSVMError for options that do not fit, and for bad files.
-
-    Attributes
-    ----------
-    file : str
-        ``-`` is standard input.
-    samples : SampleOptions
-    labels : LabelOptions, optional
-        None reads samples only, and ignores labels.
-    like : Dataset, optional
-        The training set of this one: features, hierarchy and form of labels will be the same.
-    hierarchy : Hierarchy, optional
-        Instead of a file in ``labels``.
-    extra : names of further columns to keep, or "*" for all
-        Only of tables.
-    """
+    """A data file, and how it is read. Methods raise an NHSVMError for options that do not fit, and for bad files."""
 
     file: str
+    """``-`` is standard input."""
     samples: SampleOptions
     labels: LabelOptions | None = None
+    """None reads samples only, and ignores labels."""
     like: Dataset | None = None
+    """The training set of this one: features, hierarchy and form of labels will be the same."""
     hierarchy: Hierarchy | None = None
+    """Instead of a file in ``labels``."""
     extra: Sequence[str] | str = ()
+    """Further columns of a table to keep; "*" for all."""
 
     @cached_property
     def kind(self) -> FileFormat:
         """The format: what the options say, else by the ending."""
         if self.samples.format is not None:
             return self.samples.format
-        formats = ", ".join(FileFormat)
+        formats = ", ".join(_READERS)
         if self.file == "-":
             raise OptionError(f"say --format for standard input: one of {formats}")
         endings = [ending.lower() for ending in Path(self.file).suffixes if ending.lower() != ".gz"]
@@ -211,10 +143,20 @@ class Source:
         return found
 
     @property
+    def is_table(self) -> bool:
+        """Whether there are named columns."""
+        return self.kind in ("csv", "tsv", "jsonl", "parquet")
+
+    @property
+    def is_numbered(self) -> bool:
+        """Whether features have numbers for names."""
+        return self.kind in ("svmlight", "lshtc")
+
+    @property
     def has_texts(self) -> bool:
         """Whether samples are texts, and perhaps features beside them."""
-        by_default = self.kind is FileFormat.jsonl and not self.samples.features
-        return self.kind.is_table and (bool(self.samples.text) or by_default)
+        by_default = self.kind == "jsonl" and not self.samples.features
+        return self.is_table and (bool(self.samples.text) or by_default)
 
     @property
     def reader(self) -> Callable[..., Dataset]:
@@ -259,16 +201,16 @@ class Source:
     def settings(self) -> Options:
         """Options of the reader; an error for those of the command line that are for other formats."""
         kind = self.kind
-        if kind is FileFormat.blocks:
+        if kind == "blocks":
             return self._of_blocks()
-        settings: Options = {"on_error": "skip" if self.samples.on_error is OnError.skip else "raise"}
+        settings: Options = {"on_error": "skip" if self.samples.on_error == "skip" else "raise"}
         settings["like"] = self.like
-        if kind.is_table:
+        if self.is_table:
             settings |= self._of_table()
         else:
             self._refuse_columns()
-            settings |= self._of_arff() if kind is FileFormat.arff else self._of_numbered()
-        if kind is FileFormat.parquet:
+            settings |= self._of_arff() if kind == "arff" else self._of_numbered()
+        if kind == "parquet":
             needs("polars", "tables", "reading Parquet files")
             if self.file == "-":
                 raise OptionError("a Parquet file cannot be read from standard input; give its name")
@@ -278,18 +220,18 @@ class Source:
         kind, samples = self.kind, self.samples
         text, features = samples.text or None, expanded(samples.features or ())
         if not text and not features:
-            if kind is not FileFormat.jsonl:
+            if kind != "jsonl":
                 raise OptionError("say where the samples are: --text COLUMN, or --features COLUMN")
             text = ["text"]
         extra: Sequence[str] | str = self.extra
         if not isinstance(extra, str):
             extra = list(dict.fromkeys([*extra, *(column for column, _ in samples.conditions)]))
         settings: Options = {"text": text, "features": features or None, "extra": extra}
-        if kind is not FileFormat.parquet:
+        if kind != "parquet":
             settings["encoding"] = samples.encoding or "utf-8"
-        if kind in (FileFormat.csv, FileFormat.tsv):
+        if kind in ("csv", "tsv"):
             names = None if samples.columns is None else [name.strip() for name in samples.columns.split(",")]
-            tab = "\t" if kind is FileFormat.tsv else ","
+            tab = "\t" if kind == "tsv" else ","
             settings |= {"columns": names, "delimiter": samples.delimiter or tab}
         elif samples.columns is not None or samples.delimiter is not None:
             raise OptionError(f"--columns and --delimiter are for CSV files, not for {kind}")
@@ -302,7 +244,7 @@ class Source:
             return {"label": None}
         label = labels.label
         if not labels.is_placed:
-            if kind is not FileFormat.jsonl:
+            if kind != "jsonl":
                 raise OptionError(
                     "say where the labels are: --label COLUMN, --path COLUMN, or --level COLUMN for each level"
                 )
@@ -315,13 +257,13 @@ class Source:
             "label_separator": labels.label_separator,
             "qualified": not labels.last_part,
             "drop_implied": bool(labels.drop_implied),
-            **self._labels(labels, str if kind in (FileFormat.csv, FileFormat.tsv) else None),
+            **self._labels(labels, str if kind in ("csv", "tsv") else None),
         }
 
     def _labels(self, labels: LabelOptions, label_type: type | None) -> Options:
         """Options of labels that most readers have; of a type unless another one is said."""
         return {
-            "label_type": {None: label_type, LabelType.str: str, LabelType.int: int}[labels.label_type],
+            "label_type": {None: label_type, "str": str, "int": int}[labels.label_type],
             "hierarchy": labels.hierarchy if self.hierarchy is None else self.hierarchy,
             "drop_root": bool(labels.drop_root),
             "multilabel": labels.multilabel,
@@ -330,7 +272,7 @@ class Source:
     def _of_numbered(self) -> Options:
         """Options of the readers of svmlight and LSHTC files."""
         settings: Options = {"labelled": False} if self.labels is None else self._labels(self.labels, int)
-        if self.kind is FileFormat.lshtc:
+        if self.kind == "lshtc":
             if settings.pop("label_type", int) is not int:
                 raise OptionError(
                     "labels of LSHTC files are whole numbers; for names say --format svmlight --any-order"
@@ -367,7 +309,7 @@ class Source:
     def _refuse_columns(self) -> None:
         """An error for options that name columns, of a file that has none."""
         given = vars(self.samples) | ({} if self.labels is None else vars(self.labels))
-        if self.kind is FileFormat.arff:
+        if self.kind == "arff":
             given["encoding"] = None  # which is not only for tables
         name = next((name for name in _OF_TABLES if given.get(name)), None)
         if name is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -24,30 +25,36 @@ if TYPE_CHECKING:
 _RUNNING = ("hierarchy", "verbose", "callback", "n_jobs", "warm_start")  # options that say nothing of the result
 
 
+@dataclass(frozen=True)
+class InspectOptions:
+    """How much to show."""
+
+    weights: str | None = option(help="Scheme of weights of a hierarchy; maxmin if not said.")
+    features: int = option(min=0, default=5, help="Strongest features to show for every node of a model.")
+    node: list[str] | None = option(metavar="NODE", help="Show this node only; may be repeated.")
+    max_nodes: int = option(min=1, default=40, help="Nodes to show at the most.")
+    max_bytes: str | None = option(
+        metavar="SIZE", help="Memory for a model beside its file.", shown="in proportion to the file"
+    )
+
+
 def inspect(
     file: Annotated[
         Path, typer.Argument(metavar="FILE", help="Model file, blocks, or hierarchy: LSHTC, TSV, CSV, JSON.")
     ],
-    weights: Annotated[str | None, typer.Option(help="Scheme of weights of a hierarchy; maxmin if not said.")] = None,
-    features: Annotated[int, typer.Option(min=0, help="Strongest features to show for every node of a model.")] = 5,
-    node: Annotated[
-        list[str] | None, typer.Option(metavar="NODE", help="Show this node only; may be repeated.")
-    ] = None,
-    max_nodes: Annotated[int, typer.Option(min=1, help="Nodes to show at the most.")] = 40,
-    max_bytes: Annotated[
-        str | None,
-        option(metavar="SIZE", help="Memory for a model beside its file.", default="in proportion to the file"),
-    ] = None,
+    options: InspectOptions,
+    *,
     json: JsonFlag = False,
 ) -> None:
     """Describe a hierarchy file, blocks, or a model file: what it has learned, how well, and how large it is.
 
     Examples: nhsvm inspect cat_hier.txt --weights power; nhsvm inspect papers.nhsvm --node physics --features 10
     """
+    weights, node = options.weights, options.node
     if _is_model(file):
         if weights is not None:
             raise OptionError("--weights is for hierarchies; a model has its own")
-        result, text = _model(file, features, node or [], max_nodes, max_bytes)
+        result, text = _model(file, options)
     elif file.is_dir():
         if weights is not None or node:
             wrong, what = ("node", "models") if node else ("weights", "hierarchies")
@@ -56,7 +63,7 @@ def inspect(
     else:
         if node:
             raise OptionError(f"--node is for models, and {file} is none")
-        result, text = _hierarchy(file, weights or "maxmin", max_nodes)
+        result, text = _hierarchy(file, weights or "maxmin", options.max_nodes)
     if json:
         print_json(result)
     else:
@@ -189,15 +196,16 @@ def _blocks(folder: Path) -> tuple[Record, str]:
 # -- models ------------------------------------------------------------------------------------------------------------
 
 
-def _model(file: Path, features: int, asked: list[str], max_nodes: int, max_bytes: str | None) -> tuple[Record, str]:
+def _model(file: Path, options: InspectOptions) -> tuple[Record, str]:
     """Everything there is to say of a model file; nodes as far as they are asked for, or the topmost ones."""
     # a pattern is shown, and never used
-    loaded = load_model(file, TrustOptions(trust_patterns=True, max_bytes=max_bytes))
+    loaded = load_model(file, TrustOptions(trust_patterns=True, max_bytes=options.max_bytes))
     svm, h = loaded.svm, loaded.svm.hierarchy_
-    nodes = _Nodes(loaded, features)
-    shown = [nodes.described(node) for node in (_chosen(h, asked) if asked else h.nodes[:max_nodes])]
+    nodes = _Nodes(loaded, options.features)
+    chosen = _chosen(h, options.node) if options.node else h.nodes[: options.max_nodes]
+    shown = [nodes.described(node) for node in chosen]
     counts, memory, convergence, parameters = _counts(h), _memory(file, loaded), _convergence(svm), _parameters(svm)
-    steps, patterns = [type(step).__name__ for step in loaded.steps.values()], _patterns(loaded)
+    steps, patterns = [type(step).__name__ for step in loaded.steps], _patterns(loaded)
     result = counts | {
         "kind": "model",
         "file": str(file),
@@ -224,7 +232,7 @@ def _model(file: Path, features: int, asked: list[str], max_nodes: int, max_byte
         "weights": _weights_text(memory),
         "memory": _memory_text(memory),
     }
-    drawing = _details(shown) if asked else h.draw(notes=nodes, max_nodes=max_nodes)
+    drawing = _details(shown) if options.node else h.draw(notes=nodes, max_nodes=options.max_nodes)
     return result, f"{head}\n{_summary(counts)}\n\n{_lines(lines)}\n\n{drawing}"
 
 
@@ -232,7 +240,7 @@ def _patterns(loaded: LoadedModel) -> list[str]:
     """The regular expressions that a model brings to split texts by, but for scikit-learn's own."""
     from nhsvm.model.steps import PATTERNS
 
-    found = [getattr(step, "token_pattern", None) for step in loaded.steps.values()]
+    found = [getattr(step, "token_pattern", None) for step in loaded.steps]
     return [pattern for pattern in found if pattern not in PATTERNS]
 
 

@@ -6,15 +6,14 @@ that ``nhsvm predict model.nhsvm new.csv`` needs no further options. What the co
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn, TypeAlias
 
 import typer
 
-from nhsvm.cli.inputs import FileFormat, LabelOptions, LabelType, SampleOptions, Source
+from nhsvm.cli.inputs import LabelOptions, SampleOptions, Source
 from nhsvm.cli.options import option
 from nhsvm.cli.pipeline import refuse_made
 from nhsvm.errors import DataError, FileFormatError, NHSVMError, OptionError
@@ -26,17 +25,14 @@ if TYPE_CHECKING:
 # -- options -----------------------------------------------------------------------------------------------------------
 
 
-class Precision(StrEnum):
-    """Of the weights in a model file."""
-
-    float16 = "float16"
-    int8 = "int8"
-
-
+Precision: TypeAlias = Literal["float16", "int8"]
 PrecisionOption = Annotated[
-    Precision | None, option(help="Weights in two bytes, or in one, for a smaller file.", default="as trained")
+    Precision | None,
+    typer.Option(show_default="as trained", help="Weights in two bytes, or in one, for a smaller file."),
 ]
-JobsOption = Annotated[int | None, option("--jobs", "-j", help="Threads; -1 for all cores.", default="as in training")]
+JobsOption = Annotated[
+    int | None, typer.Option("--jobs", "-j", show_default="as in training", help="Threads; -1 for all cores.")
+]
 ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="Model file, as nhsvm train writes it.")]
 
 
@@ -44,17 +40,14 @@ ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="Model file, as
 class TrustOptions:
     """How far a model file is trusted."""
 
-    trust_patterns: Annotated[
-        bool, option("--trust-patterns", help="Use a regular expression that the model brings to split texts by.")
-    ] = False
-    max_bytes: Annotated[
-        str | None,
-        option(
-            metavar="SIZE",
-            help="Memory that the model may take beside its file.",
-            default="256 MiB and 64 times the file",
-        ),
-    ] = None
+    trust_patterns: bool = option(
+        "--trust-patterns", default=False, help="Use a regular expression that the model brings to split texts by."
+    )
+    max_bytes: str | None = option(
+        metavar="SIZE",
+        help="Memory that the model may take beside its file.",
+        shown="256 MiB and 64 times the file",
+    )
 
 
 # -- models and their notes --------------------------------------------------------------------------------------------
@@ -73,22 +66,15 @@ _LABEL_KEYS = ("label", "path", "level", "separator", "label_separator", "last_p
 
 @dataclass(frozen=True)
 class LoadedModel:
-    """A model with the note on its data.
-
-    Attributes
-    ----------
-    model : estimator or Pipeline
-    note : dict
-        Empty for models that were saved from Python.
-    """
+    """An estimator or a pipeline with the note on its data, which is empty for models that were saved from Python."""
 
     model: Estimator
     note: Record = field(default_factory=dict)
 
     @property
-    def steps(self) -> Mapping[str, Estimator]:
-        """The transformers before the estimator, by name."""
-        return dict(self.model.steps[:-1]) if self.is_pipeline else {}
+    def steps(self) -> list[Estimator]:
+        """The transformers before the estimator."""
+        return [step for _, step in self.model.steps[:-1]] if self.is_pipeline else []
 
     @property
     def is_pipeline(self) -> bool:
@@ -168,7 +154,7 @@ def load_model(file: Path, options: TrustOptions, jobs: int | None = None) -> Lo
         raise FileFormatError(file, None, f"cannot be read: {error.strerror or error}") from error
     with reading(file):
         check_note(loaded.note, _NOTE)
-        if loaded.note.get("label_type", "str") not in list(LabelType):
+        if loaded.note.get("label_type", "str") not in ("str", "int"):
             raise Malformed(f"the note says 'label_type' is {loaded.note['label_type']!r}")
     if jobs is not None:
         loaded.svm.set_params(n_jobs=jobs)
@@ -181,28 +167,26 @@ def note_of(source: Source, dataset: Dataset | None) -> Record:
     Without the data set, what features are called is left out.
     """
     kind, samples, labels = source.kind, source.samples, source.labels or LabelOptions()
-    if kind is FileFormat.blocks:
+    if kind == "blocks":
         from nhsvm.datasets.blocks import read_note
 
         note = read_note(source.file)  # how the file that they were made of is read
     else:
         note = {key: getattr(samples, key) for key in _SAMPLE_KEYS} | {key: getattr(labels, key) for key in _LABEL_KEYS}
-        if kind is FileFormat.jsonl and not samples.text and not samples.features:
+        if kind == "jsonl" and not samples.text and not samples.features:
             note["text"] = ["text"]
-        if kind.is_table and not labels.is_placed:
+        if source.is_table and not labels.is_placed:
             note["label"] = "labels"
-        if kind in (FileFormat.csv, FileFormat.tsv) and labels.label_type is None:
+        if kind in ("csv", "tsv") and labels.label_type is None:
             note["label_type"] = "str"
-        elif labels.label_type is not None:
-            note["label_type"] = str(labels.label_type)
-        if kind is FileFormat.arff:
+        if kind == "arff":
             note["separator"] = "/"  # of paths in labels
     if dataset is not None:
-        note |= _features_of(dataset, kind)
+        note |= _features_of(dataset, numbered=source.is_numbered)
     return {key: value for key, value in note.items() if value is not None}
 
 
-def _features_of(dataset: Dataset, kind: FileFormat) -> Record:
+def _features_of(dataset: Dataset, *, numbered: bool) -> Record:
     """What features are called."""
     import numpy as np
 
@@ -211,7 +195,7 @@ def _features_of(dataset: Dataset, kind: FileFormat) -> Record:
         return {}
     if isinstance(names, range):
         return {"first_feature": names.start, "n_features": len(names)}
-    if kind.is_numbered or np.asarray(names).dtype.kind == "i":
+    if numbered or np.asarray(names).dtype.kind == "i":
         return {"feature_numbers": np.asarray(names)}
     return {"feature_names": [str(name) for name in names]}
 
@@ -229,57 +213,48 @@ def source_for(
 ) -> Source:
     """A data file as a model needs it: what the options do not say is as in training.
 
-    Parameters
-    ----------
-    loaded : LoadedModel
-    file : str
-    samples : SampleOptions
-    labels : LabelOptions, optional
-        None reads samples only. Otherwise labels must be nodes of the model's hierarchy (``LabelOptions.hierarchy``,
-        if it is given, takes its place), and have the form (labels or label sets) of the model's.
-    extra : names of further columns, or "*"
+    Labels must be nodes of the model's hierarchy (``labels.hierarchy``, if it is given, takes its place), and have the
+    form (labels or label sets) of the model's.
     """
     source, note = Source(file, samples, labels, extra=extra), loaded.note
     kind = source.kind
-    if kind is FileFormat.blocks:
+    if kind == "blocks":
         refuse_made(file)
     keys: Sequence[str] = ()
-    if kind.is_table and not samples.text and not samples.features:
+    if source.is_table and not samples.text and not samples.features:
         keys = ("text", "features")
-    elif kind is FileFormat.lshtc and samples.ignore_feature is None:
+    elif kind == "lshtc" and samples.ignore_feature is None:
         keys = ("ignore_feature",)
-    elif kind is FileFormat.svmlight and samples.any_order is None:
+    elif kind == "svmlight" and samples.any_order is None:
         keys = ("any_order",)
     source = replace(source, samples=replace(samples, **{key: note[key] for key in keys if key in note}))
     if labels is not None:
-        labels = _completed(labels, kind, loaded)
-        hierarchy = None if labels.hierarchy is not None or kind is FileFormat.arff else loaded.svm.hierarchy
+        labels = _completed(labels, source, loaded)
+        hierarchy = None if labels.hierarchy is not None or kind == "arff" else loaded.svm.hierarchy
         source = replace(source, labels=labels, hierarchy=hierarchy)
     loaded.check_reads(source)
-    return replace(source, like=_like(loaded, kind))
+    return replace(source, like=_like(loaded, source))
 
 
-def _completed(labels: LabelOptions, kind: FileFormat, loaded: LoadedModel) -> LabelOptions:
-    keys = [key for key in _LABEL_KEYS if kind.is_table and getattr(labels, key) is None]
+def _completed(labels: LabelOptions, source: Source, loaded: LoadedModel) -> LabelOptions:
+    keys = [key for key in _LABEL_KEYS if source.is_table and getattr(labels, key) is None]
     if labels.is_placed:
         keys = [key for key in keys if key not in ("label", "path", "level")]
-    if kind is FileFormat.svmlight and labels.label_type is None:
+    if source.kind == "svmlight" and labels.label_type is None:
         keys = ["label_type"]
     found = {key: loaded.note[key] for key in keys if key in loaded.note}
-    if "label_type" in found:
-        found["label_type"] = LabelType(found["label_type"])
     if labels.multilabel is None and not (labels.path or labels.level):
         found["multilabel"] = loaded.is_multilabel
     return replace(labels, **found)
 
 
-def _like(loaded: LoadedModel, kind: FileFormat) -> Dataset | None:
+def _like(loaded: LoadedModel, source: Source) -> Dataset | None:
     """A stand-in for the training set, so that numbered features become the right columns."""
     from nhsvm.datasets import Dataset
 
     note = loaded.note
-    is_numbered = kind is FileFormat.blocks and ("feature_numbers" in note or "first_feature" in note)
-    if not kind.is_numbered and not is_numbered:
+    is_numbered = source.kind == "blocks" and ("feature_numbers" in note or "first_feature" in note)
+    if not source.is_numbered and not is_numbered:
         return None
     if "feature_numbers" in note:
         return Dataset(None, None, feature_names=note["feature_numbers"])

@@ -13,16 +13,17 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import MISSING, field, fields, is_dataclass
 from difflib import get_close_matches
+from enum import Enum, StrEnum
 from functools import wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from types import NoneType
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import typer
 from typer.core import TyperCommand, TyperGroup
-from typer.models import OptionInfo
 
 from nhsvm.cli.terminal import OutputError
 from nhsvm.errors import FileFormatError
@@ -33,34 +34,34 @@ from nhsvm.errors import FileFormatError
 def option(
     *names: str,
     help: str,
-    default: str = "",
+    default: object = None,
+    shown: str = "",
     metavar: str | None = None,
     min: float | None = None,
     panel: str | None = None,
-) -> OptionInfo:
-    """An option that is None, or a flag that is not set, unless it is given; ``default`` says what happens then."""
-    found: OptionInfo = typer.Option(
-        *names, help=help, show_default=default or False, metavar=metavar, min=min, rich_help_panel=panel
+) -> Any:
+    """A field of a group that is an option on the command line; ``shown`` says in words what happens without it."""
+    said = typer.Option(
+        *names, help=help, show_default=shown or bool(default), metavar=metavar, min=min, rich_help_panel=panel
     )
-    return found
+    return field(default=default, metadata={"option": said})
 
 
 def with_groups(command: Callable[..., None]) -> Callable[..., None]:
-    """A command that takes the fields of dataclasses as options in place of these, ``Annotated`` as typer wants them.
+    """A command that takes the fields of dataclasses as options in place of these.
+
+    A choice is a ``Literal`` of texts. What typer shows of an option is said by :func:`option` or ``Annotated``.
 
     Examples
     --------
     >>> from dataclasses import dataclass
     >>> @dataclass
     ... class Size:
-    ...     width: int = 1
+    ...     width: int = option(help="In metres.", default=1)
     ...     height: int = 2
     >>> def draw(name: str, size: Size) -> None:
     ...     print(name, size.width * size.height)
-    >>> command = with_groups(draw)
-    >>> signature(command)
-    <Signature (name: str, *, width: int = 1, height: int = 2) -> None>
-    >>> command("box", width=4)
+    >>> with_groups(draw)("box", width=4)
     box 8
     """
     hints = get_type_hints(command, include_extras=True)
@@ -70,10 +71,11 @@ def with_groups(command: Callable[..., None]) -> Callable[..., None]:
         if parameter.name in groups:
             parameters += _fields_as_parameters(groups[parameter.name])
         else:
-            parameters.append(parameter.replace(annotation=hints[parameter.name]))
+            parameters.append(parameter.replace(annotation=_for_typer(hints[parameter.name])))
 
     @wraps(command)
-    def run(*args: object, **given: object) -> None:
+    def run(*args: object, **options: object) -> None:
+        given = {name: value.value if isinstance(value, Enum) else value for name, value in options.items()}
         made = {
             name: kind(**{field.name: given.pop(field.name) for field in fields(kind) if field.name in given})
             for name, kind in groups.items()
@@ -87,15 +89,24 @@ def with_groups(command: Callable[..., None]) -> Callable[..., None]:
 
 def _fields_as_parameters(kind: type[Any]) -> list[Parameter]:
     hints = get_type_hints(kind, include_extras=True)
-    return [
-        Parameter(
-            field.name,
-            Parameter.KEYWORD_ONLY,
-            default=Parameter.empty if field.default is MISSING else field.default,
-            annotation=hints[field.name],
-        )
-        for field in fields(kind)
-    ]
+    parameters = []
+    for one in fields(kind):
+        default = Parameter.empty if one.default is MISSING else one.default
+        said = one.metadata.get("option")
+        hint = _for_typer(hints[one.name])
+        annotation = hint if said is None else Annotated[hint, said]
+        parameters.append(Parameter(one.name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation))
+    return parameters
+
+
+def _for_typer(hint: Any) -> Any:
+    """A type with enumerations, whose members typer offers, in place of literals."""
+    kind, *more = get_args(hint) or (None,)
+    if get_origin(hint) is Literal:
+        return StrEnum("Choice", {name: name for name in get_args(hint)})
+    if get_origin(hint) is Annotated:
+        return Annotated[_for_typer(kind), *more]
+    return _for_typer(kind) | None if more == [NoneType] else hint
 
 
 # -- values from a file ------------------------------------------------------------------------------------------------
@@ -185,11 +196,12 @@ ConfigFile = Annotated[
     ),
 ]
 JsonFlag = Annotated[
-    bool, option("--json", help="Print one JSON object on standard output; all else goes to standard error.")
+    bool, typer.Option("--json", help="Print one JSON object on standard output; all else goes to standard error.")
 ]
-QuietFlag = Annotated[bool, option("--quiet", "-q", help="No progress.")]
+QuietFlag = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]
 CsvSafeFlag = Annotated[
-    bool, option("--csv-safe", help="In CSV, an apostrophe before cells that a spreadsheet would run as formulas.")
+    bool,
+    typer.Option("--csv-safe", help="In CSV, an apostrophe before cells that a spreadsheet would run as formulas."),
 ]
 
 # -- flags in --help ---------------------------------------------------------------------------------------------------

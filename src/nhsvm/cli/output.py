@@ -14,9 +14,9 @@ import sys
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from enum import StrEnum
+from functools import partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Literal, Protocol, TypeAlias
+from typing import IO, TYPE_CHECKING, Literal, TypeAlias, get_args
 
 import typer
 
@@ -186,58 +186,39 @@ _NUMBER = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?", re.ASCII)
 _DIGITS = 6  # of scores and probabilities in text
 
 
-class OutputFormat(StrEnum):
-    """Formats of tables that are written."""
-
-    csv = "csv"
-    tsv = "tsv"
-    jsonl = "jsonl"
-    parquet = "parquet"
-
-
-class Writer(Protocol):
-    """Takes rows, as columns of the same names every time."""
-
-    def write(self, columns: Columns) -> None:
-        """Some more rows."""
-
-    def finish(self) -> None:
-        """No more will come."""
+OutputFormat: TypeAlias = Literal["csv", "tsv", "jsonl", "parquet"]
+"""Of tables."""
 
 
 @contextmanager
 def table_writer(
     path: str, format: OutputFormat | None, *, joined_by: str, width: int | None, safe: bool = False
-) -> Iterator[Writer]:
-    """A writer of a file, which takes its name when all is written; ``-`` is standard output.
+) -> Iterator[Callable[[Columns], None]]:
+    """A function that adds rows to a file, which takes its name when all is written; ``-`` is standard output.
 
-    Parameters
-    ----------
-    path : str
-    format : OutputFormat, optional
-        By default the ending says it; of standard output CSV.
-    joined_by : str
-        Between the items of a list in a cell of a CSV file.
-    width : int, optional
-        Of lists that all have so many items, each becomes a column of a CSV file.
-    safe : bool
-        Write cells of a CSV file as :func:`harmless` makes them.
+    Rows are columns of the same names every time. In CSV, the items of a list are ``joined_by`` a text; where lists all
+    have ``width`` items, each becomes a column. ``safe`` cells are those that :func:`harmless` makes.
     """
     kind = output_format(path, format)
-    if kind is OutputFormat.parquet:
+    if kind == "parquet":
         needs("polars", "tables", "writing Parquet files")
         if path == "-":
             raise OptionError("a Parquet file cannot be written to standard output; give its name")
     with output_file(path) as stream:
-        writer: Writer
-        if kind is OutputFormat.parquet:
-            writer = _Parquet(stream)
-        elif kind is OutputFormat.jsonl:
-            writer = _Jsonl(stream)
+        if kind == "parquet":  # which is written in one piece
+            columns: Columns = {}
+            yield partial(add_rows, columns)
+            stream.write(_parquet(columns))
+        elif kind == "jsonl":
+            yield lambda columns: _write_jsonl(stream, columns)
         else:
-            writer = _Csv(stream, "\t" if kind is OutputFormat.tsv else ",", joined_by, width, safe)
-        yield writer
-        writer.finish()
+            yield _Csv(stream, "\t" if kind == "tsv" else ",", joined_by, width, safe).write
+
+
+def add_rows(columns: Columns, more: Columns) -> None:
+    """Add rows to columns."""
+    for name, column in more.items():
+        columns.setdefault(name, []).extend(column)
 
 
 def output_format(path: str, format: OutputFormat | None) -> OutputFormat:
@@ -245,18 +226,17 @@ def output_format(path: str, format: OutputFormat | None) -> OutputFormat:
     if format is not None:
         return format
     if path == "-":
-        return OutputFormat.csv
-    ending = Path(path).suffix.lower().lstrip(".")
-    if ending not in set(OutputFormat):
-        raise OptionError(
-            f"-o {path}: cannot tell the format from the name; say --to, one of {', '.join(OutputFormat)}"
-        )
-    return OutputFormat(ending)
+        return "csv"
+    formats: tuple[OutputFormat, ...] = get_args(OutputFormat)
+    for kind in formats:
+        if Path(path).suffix.lower() == f".{kind}":
+            return kind
+    raise OptionError(f"-o {path}: cannot tell the format from the name; say --to, one of {', '.join(formats)}")
 
 
 def check_safe(safe: bool, kind: OutputFormat) -> None:
     """An error for ``--csv-safe`` where there are no cells that a spreadsheet could run."""
-    if safe and kind not in (OutputFormat.csv, OutputFormat.tsv):
+    if safe and kind not in ("csv", "tsv"):
         raise OptionError(f"--csv-safe is for CSV and TSV, not for {kind}")
 
 
@@ -307,9 +287,6 @@ class _Csv:
         csv.writer(text, delimiter=self._delimiter, lineterminator="\n", quoting=quoting).writerows(rows)
         return text.getvalue()
 
-    def finish(self) -> None:
-        pass
-
     def _flat(self, columns: Columns) -> Columns:
         """Columns whose cells are no lists."""
         flat: Columns = {}
@@ -333,17 +310,10 @@ class _Csv:
         return self._made(value)
 
 
-class _Jsonl:
-    def __init__(self, stream: IO[bytes]) -> None:
-        self._stream = stream
-
-    def write(self, columns: Columns) -> None:
-        rows = zip(*columns.values(), strict=True)
-        lines = [{name: _rounded(value) for name, value in zip(columns, row, strict=True)} for row in rows]
-        self._stream.write(encoded("".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines)))
-
-    def finish(self) -> None:
-        pass
+def _write_jsonl(stream: IO[bytes], columns: Columns) -> None:
+    for row in zip(*columns.values(), strict=True):
+        line = {name: _rounded(value) for name, value in zip(columns, row, strict=True)}
+        stream.write(encoded(f"{json.dumps(line, ensure_ascii=False)}\n"))
 
 
 def _rounded(value: JSON) -> JSON:
@@ -352,24 +322,14 @@ def _rounded(value: JSON) -> JSON:
     return [_rounded(item) for item in value] if isinstance(value, list) else value
 
 
-class _Parquet:
-    """Columns are kept until the end, since a Parquet file is written in one piece."""
+def _parquet(columns: Columns) -> memoryview:
+    """The bytes of a file: polars writes to files past Python, and then has errors of its own for a full disk."""
+    import polars
 
-    def __init__(self, stream: IO[bytes]) -> None:
-        self._stream = stream
-        self._columns: Columns = {}
-
-    def write(self, columns: Columns) -> None:
-        for name, column in columns.items():
-            self._columns.setdefault(name, []).extend(column)
-
-    def finish(self) -> None:
-        import polars
-
-        made = io.BytesIO()  # polars writes to files past Python, and then has errors of its own for a full disk
-        try:
-            frame = polars.DataFrame(self._columns)
-        except (TypeError, UnicodeEncodeError, polars.exceptions.PolarsError) as error:
-            raise OptionError(f"these rows do not make a Parquet file: {' '.join(str(error).split())[:200]}") from error
-        frame.write_parquet(made)
-        self._stream.write(made.getbuffer())
+    made = io.BytesIO()
+    try:
+        frame = polars.DataFrame(columns)
+    except (TypeError, UnicodeEncodeError, polars.exceptions.PolarsError) as error:
+        raise OptionError(f"these rows do not make a Parquet file: {' '.join(str(error).split())[:200]}") from error
+    frame.write_parquet(made)
+    return made.getbuffer()

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, make_dataclass
-from enum import StrEnum
+from dataclasses import dataclass, make_dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
-
-from typer.models import OptionInfo
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 from nhsvm.cli.options import option
 from nhsvm.errors import DataError, OptionError
@@ -35,42 +32,6 @@ _OF_TEXTS = ("vectorizer", "ngrams", "analyzer", "min_df", "max_df", "max_featur
 _OF_NUMBERS = ("transform", "missing")
 
 
-class Vectorizer(StrEnum):
-    """Features of texts."""
-
-    tfidf = "tfidf"
-    bm25 = "bm25"
-    counts = "count"  # str has a method count
-    hashing = "hashing"
-
-
-class Analyzer(StrEnum):
-    """What terms are made of."""
-
-    word = "word"
-    char = "char"
-    char_wb = "char_wb"
-
-
-class Transform(StrEnum):
-    """What is done to features that are numbers already."""
-
-    none = "none"
-    l2 = "l2"
-    tfidf = "tfidf"
-    bm25 = "bm25"
-    standard = "standard"
-    maxabs = "maxabs"
-
-
-class Missing(StrEnum):
-    """What becomes of missing values."""
-
-    error = "error"
-    mean = "mean"
-    zero = "zero"
-
-
 _text = partial(option, panel="Features of texts")
 _numbers = partial(option, panel="Features that are numbers")
 
@@ -79,20 +40,21 @@ _numbers = partial(option, panel="Features that are numbers")
 class FeatureOptions:
     """From samples to features; None is what was not said."""
 
-    vectorizer: Annotated[Vectorizer | None, _text(help="Weights of terms.", default="tfidf, with log counts")] = None
-    ngrams: Annotated[str | None, _text(metavar="FROM,TO", help="Words in a row, or characters.", default="1,2")] = None
-    analyzer: Annotated[Analyzer | None, _text(help="Terms are words or characters.", default="word")] = None
-    min_df: Annotated[
-        str | None,
-        _text(metavar="N", help="Texts, or a share of them, that a term must be in.", default="2; below 1,000 texts 1"),
-    ] = None
-    max_df: Annotated[str | None, _text(metavar="N", help="Texts, or a share, at most.", default="all")] = None
-    max_features: Annotated[int | None, _text(min=1, help="Keep the most frequent terms only.", default="all")] = None
-    stop_words: Annotated[str | None, _text(metavar="english", help="Leave out words without a topic.")] = None
-    transform: Annotated[
-        Transform | None, _numbers(metavar="NAME", help="none, l2, tfidf, bm25, standard, maxabs.", default="none")
-    ] = None
-    missing: Annotated[Missing | None, _numbers(help="Missing values.", default="error")] = None
+    vectorizer: Literal["tfidf", "bm25", "count", "hashing"] | None = _text(
+        help="Weights of terms.", shown="tfidf, with log counts"
+    )
+    ngrams: str | None = _text(metavar="FROM,TO", help="Words in a row, or characters.", shown="1,2")
+    analyzer: Literal["word", "char", "char_wb"] | None = _text(help="Terms are words or characters.", shown="word")
+    min_df: str | None = _text(
+        metavar="N", help="Texts, or a share of them, that a term must be in.", shown="2; below 1,000 texts 1"
+    )
+    max_df: str | None = _text(metavar="N", help="Texts, or a share, at most.", shown="all")
+    max_features: int | None = _text(min=1, help="Keep the most frequent terms only.", shown="all")
+    stop_words: str | None = _text(metavar="english", help="Leave out words without a topic.")
+    transform: Literal["none", "l2", "tfidf", "bm25", "standard", "maxabs"] | None = _numbers(
+        metavar="NAME", help="none, l2, tfidf, bm25, standard, maxabs.", shown="none"
+    )
+    missing: Literal["error", "mean", "zero"] | None = _numbers(help="Missing values.", shown="error")
 
     def check(self, *, texts: bool) -> None:
         """An error for options that are for texts, or for numbers, where samples are the other."""
@@ -118,17 +80,17 @@ def text_steps(options: FeatureOptions, n_texts: int) -> Steps:
 
     from nhsvm.features import BM25Transformer
 
-    kind = options.vectorizer or Vectorizer.tfidf
+    kind = options.vectorizer or "tfidf"
     common: Options = {
         "ngram_range": _ngram_range(options.ngrams),
-        "analyzer": str(options.analyzer or Analyzer.word),
+        "analyzer": options.analyzer or "word",
         "dtype": np.float32,
     }
     if options.stop_words is not None:
         if options.stop_words != "english":
             raise OptionError(f"--stop-words can be english, not {options.stop_words!r}")
         common["stop_words"] = "english"
-    if kind is Vectorizer.hashing:
+    if kind == "hashing":
         if options.min_df is not None or options.max_df is not None:
             raise OptionError("--vectorizer hashing does not count terms: leave out --min-df and --max-df")
         return [("hashing", HashingVectorizer(n_features=options.max_features or _HASHED, **common))]
@@ -137,9 +99,9 @@ def text_steps(options: FeatureOptions, n_texts: int) -> Steps:
         "max_df": _share("max_df", options.max_df, 1.0),
         "max_features": options.max_features,
     }
-    if kind is Vectorizer.tfidf:
+    if kind == "tfidf":
         return [("tfidf", TfidfVectorizer(sublinear_tf=True, **counting))]
-    if kind is Vectorizer.counts:
+    if kind == "count":
         return [("count", CountVectorizer(**counting))]
     return [("count", CountVectorizer(**counting)), ("bm25", BM25Transformer()), ("norm", Normalizer())]
 
@@ -153,16 +115,16 @@ def number_steps(options: FeatureOptions) -> Steps:
     from nhsvm.features import BM25Transformer
 
     steps: Steps = []
-    if options.missing is Missing.mean:
+    if options.missing == "mean":
         steps.append(("missing", SimpleImputer(strategy="mean", keep_empty_features=True)))
-    elif options.missing is Missing.zero:
+    elif options.missing == "zero":
         steps.append(("missing", SimpleImputer(strategy="constant", fill_value=0.0)))
-    makers: dict[Transform | None, Steps] = {
-        Transform.l2: [("norm", Normalizer())],
-        Transform.tfidf: [("tfidf", TfidfTransformer(sublinear_tf=True))],
-        Transform.bm25: [("bm25", BM25Transformer()), ("norm", Normalizer())],
-        Transform.standard: [("scale", StandardScaler())],
-        Transform.maxabs: [("scale", MaxAbsScaler())],
+    makers: dict[str | None, Steps] = {
+        "l2": [("norm", Normalizer())],
+        "tfidf": [("tfidf", TfidfTransformer(sublinear_tf=True))],
+        "bm25": [("bm25", BM25Transformer()), ("norm", Normalizer())],
+        "standard": [("scale", StandardScaler())],
+        "maxabs": [("scale", MaxAbsScaler())],
     }
     return steps + makers.get(options.transform, [])
 
@@ -233,6 +195,13 @@ def summary(steps: Steps) -> str:
     return ", ".join(parts) or "as they are"
 
 
+def with_steps(steps: Steps, estimator: Estimator) -> Estimator:
+    """A pipeline, or the estimator alone if there are no transformers."""
+    from sklearn.pipeline import Pipeline
+
+    return Pipeline([*steps, ("svm", estimator)]) if steps else estimator
+
+
 # -- transformers that have made the features of blocks, and are kept beside them for models --------------------------
 
 
@@ -281,67 +250,43 @@ def refuse_made(blocks: str) -> None:
 _OF_SCHEMES = ("rho", "directional", "total", "include_common")
 WEIGHTS = SCHEMES.choices
 LOSS_NAMES = ["auto", *LOSSES.choices]
-
-
-class ModelName(StrEnum):
-    """The estimators."""
-
-    NHSVM = "NHSVM"
-    HSVM = "HSVM"
-    FlatSVM = "FlatSVM"
-    SSVM = "SSVM"
-    HRSVM = "HRSVM"
-
-
-class SolverName(StrEnum):
-    """Solvers; SSVM has its own."""
-
-    dual = "dual"
-    sgd = "sgd"
-    alternating = "alternating"
-
-
-def _said(kind: Any, said: OptionInfo) -> object:
-    """An annotation as typer wants it; of a choice among texts, an enumeration, whose members typer offers."""
-    if isinstance(kind, (list, tuple)):
-        kind = _choice(kind)
-    return Annotated[kind | None, said]
-
-
-def _choice(names: Iterable[str]) -> Any:
-    return StrEnum("Choice", {name: name for name in names})
-
-
+ModelName: TypeAlias = Literal["NHSVM", "HSVM", "FlatSVM", "SSVM", "HRSVM"]
 _model = partial(option, panel="Model")
-_SAID_HERE: dict[str, object] = {
-    "model": Annotated[ModelName, _model(metavar="NAME", help="NHSVM, HSVM, FlatSVM, SSVM or HRSVM.", default="NHSVM")],
-    "weights": _said(
-        WEIGHTS, _model(metavar="NAME", help=f"Of nodes, for NHSVM: {', '.join(WEIGHTS)}.", default="maxmin")
+_SAID_HERE: dict[str, tuple[object, object]] = {
+    "model": (
+        ModelName, _model(metavar="NAME", help="NHSVM, HSVM, FlatSVM, SSVM or HRSVM.", default="NHSVM", shown="NHSVM"),
     ),
-    "rho": _said(float, _model(help="Of --weights power: above 1.", default="2")),
-    "directional": _said(bool, _model("--directional/--no-directional", help="Weights do not fall on the way down.")),
-    "total": _said(str, _model(metavar="LOW,HIGH", help="Range of the sum of weights on a path.", default="1,1")),
-    "include_common": _said(bool, _model("--include-common", help="Weight also for nodes above every leaf.")),
-    "loss": _said(
-        LOSS_NAMES, _model(metavar="NAME", help=f"What a mistake costs: {', '.join(LOSS_NAMES)}.", default="auto")
+    "weights": (
+        WEIGHTS, _model(metavar="NAME", help=f"Of nodes, for NHSVM: {', '.join(WEIGHTS)}.", shown="maxmin"),
     ),
-    "solver": _said(SolverName, option(panel="Solver", help="Method.", default="dual; alternating for SSVM")),
-}
-"""Options that the command line has its own words for; all others are those of :data:`nhsvm.options.OPTIONS`."""
+    "rho": (float, _model(help="Of --weights power: above 1.", shown="2")),
+    "directional": (
+        bool, _model("--directional/--no-directional", help="Weights do not fall on the way down."),
+    ),
+    "total": (str, _model(metavar="LOW,HIGH", help="Range of the sum of weights on a path.", shown="1,1")),
+    "include_common": (bool, _model("--include-common", help="Weight also for nodes above every leaf.")),
+    "loss": (
+        LOSS_NAMES, _model(metavar="NAME", help=f"What a mistake costs: {', '.join(LOSS_NAMES)}.", shown="auto"),
+    ),
+    "solver": (
+        ("dual", "sgd", "alternating"), option(panel="Solver", help="Method.", shown="dual; alternating for SSVM"),
+    ),
+}  # fmt: skip
+"""(type, field) of options that the command line has its own words for; a choice is a list of texts."""
 
 
-def _declared() -> dict[str, tuple[str, object]]:
-    """(option of the estimator, annotation) by the name that it has on the command line, in the order of the help."""
-    found = {"model": ("model", _SAID_HERE["model"])}
+def _declared() -> dict[str, tuple[str, object, object]]:
+    """(option of the estimator, type, field) by the name on the command line, in the order of the help."""
+    found = {"model": ("model", *_SAID_HERE["model"])}
     for name, declared in OPTIONS.items():
         flag = declared.flag
         if name in _SAID_HERE:
-            found[name] = (name, _SAID_HERE[name])
+            found[name] = (name, *_SAID_HERE[name])
         elif flag is not None:
-            said = option(*flag.names, help=flag.help, default=flag.shown, panel=flag.panel, metavar=flag.metavar)
-            found[flag.name or name] = (name, _said(flag.type, said))
+            said = option(*flag.names, help=flag.help, shown=flag.shown, panel=flag.panel, metavar=flag.metavar)
+            found[flag.name or name] = (name, flag.type, said)
         if name == "weights":
-            found |= {setting: (setting, _SAID_HERE[setting]) for setting in _OF_SCHEMES}
+            found |= {setting: (setting, *_SAID_HERE[setting]) for setting in _OF_SCHEMES}
     return found
 
 
@@ -360,14 +305,15 @@ def with_declared_options(*, but: Iterable[str] = ()) -> Callable[[type[Class]],
     """Make a class a group of options: all of the estimators, but for some."""
 
     def made(kind: type[Class]) -> type[Class]:
-        shown = [
-            (name, annotation, field(default=ModelName.NHSVM if name == "model" else None))
-            for name, (_, annotation) in _DECLARED.items()
-            if name not in but
-        ]
+        shown = [(name, _optional(type_), said) for name, (_, type_, said) in _DECLARED.items() if name not in but]
         return make_dataclass(kind.__name__, shown, bases=(kind,), frozen=True)
 
     return made
+
+
+def _optional(kind: Any) -> Any:
+    literal: Any = Literal
+    return (literal[tuple(kind)] if isinstance(kind, (list, tuple)) else kind) | None
 
 
 @with_declared_options()
@@ -383,13 +329,13 @@ def make_estimator(options: ChosenEstimator, hierarchy: Hierarchy | None) -> Est
     known = kind().get_params(deep=False)
     given: Options = {"hierarchy": hierarchy}
     for name, value in vars(options).items():
-        parameter, _ = _DECLARED[name]
+        parameter = _DECLARED[name][0]
         if name == "model" or name in _OF_SCHEMES or value is None:
             continue
         if parameter not in known:
             owners = "NHSVM" if name in ("weights", "margin") else "other models"
             raise OptionError(f"{_flag(name)} is for {owners}, not for {options.model}")
-        given[parameter] = str(value) if isinstance(value, StrEnum) else value
+        given[parameter] = value
     if given.get("class_weight") == "none":
         given["class_weight"] = None
     scheme = make_scheme(options)
@@ -402,9 +348,9 @@ def make_scheme(options: ChosenEstimator) -> Scheme | None:
     settings = {name: given[name] for name in _OF_SCHEMES if name in given}
     if not settings:
         return None
-    if options.model is not ModelName.NHSVM:
+    if options.model != "NHSVM":
         raise OptionError(f"{_flag(next(iter(settings)))} is for NHSVM, not for {options.model}")
-    name = str(given.get("weights", "maxmin"))
+    name = given.get("weights", "maxmin")
     for setting in settings:
         if setting not in SCHEMES.specs[name].options:
             wanted = " or ".join(other for other in WEIGHTS if setting in SCHEMES.specs[other].options)
@@ -426,7 +372,7 @@ def described(options: ChosenEstimator) -> str:
     """The options of a model that were given, in a line."""
     given = {name: value for name, value in vars(options).items() if value is not None and name != "model"}
     shown = {name: f"{value:g}" if isinstance(value, float) else value for name, value in given.items()}
-    return " ".join([str(options.model), *(f"{name}={value}" for name, value in shown.items())])
+    return " ".join([options.model, *(f"{name}={value}" for name, value in shown.items())])
 
 
 def _flag(name: str) -> str:

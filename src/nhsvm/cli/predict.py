@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nhsvm.cli.inputs import DataFile, FileFormat, SampleOptions, Source
+from nhsvm.cli.inputs import DataFile, SampleOptions, Source
 from nhsvm.cli.models import JobsOption, LoadedModel, ModelFile, TrustOptions, load_model, source_for
 from nhsvm.cli.options import ConfigFile, CsvSafeFlag, JsonFlag, option
 from nhsvm.cli.output import (
     Columns,
     OutputFormat,
+    add_rows,
     as_json,
     check_safe,
     check_writable,
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from nhsvm.datasets import Dataset
     from nhsvm.datasets.base import Skipped
     from nhsvm.hierarchy import Hierarchy
-    from nhsvm.typing import JSON, Label, Matrix, MatrixLike
+    from nhsvm.typing import Label, Matrix, MatrixLike
 
 _NUMBERS = 2**24  # scores of classes at work at a time
 
@@ -40,20 +41,18 @@ _NUMBERS = 2**24  # scores of classes at work at a time
 class AnswerOptions:
     """What to write of every sample, and where."""
 
-    output: Annotated[str, typer.Option("--output", "-o", help="File to write; - is standard output.")] = "-"
-    to: Annotated[OutputFormat | None, option("--to", help="Format of it.", default="by the ending; csv")] = None
+    output: str = option("--output", "-o", default="-", help="File to write; - is standard output.")
+    to: OutputFormat | None = option("--to", help="Format of it.", shown="by the ending; csv")
     csv_safe: CsvSafeFlag = False
-    top_k: Annotated[int | None, option(min=1, help="Return the k best labels.")] = None
-    scores: Annotated[bool, option("--scores", help="Also the scores of labels.")] = False
-    probabilities: Annotated[bool, option("--probabilities", help="Also the probabilities of labels.")] = False
-    paths: Annotated[bool, option("--paths", help="Also the paths from the root to labels.")] = False
-    partial: Annotated[
-        float | None, option(metavar="THRESHOLD", help="Also the deepest node that is at least so probable.")
-    ] = None
-    beam: Annotated[int | None, option(min=1, help="Beam width: faster, approximate.", default="exact")] = None
-    id_column: Annotated[str | None, option(metavar="COLUMN", help="Column of the data to write first.")] = None
-    keep_columns: Annotated[bool, option("--keep-columns", help="Write all columns of the data.")] = False
-    chunk: Annotated[int, typer.Option(min=1, help="Rows per batch.")] = 10_000
+    top_k: int | None = option(min=1, help="Return the k best labels.")
+    scores: bool = option("--scores", default=False, help="Also the scores of labels.")
+    probabilities: bool = option("--probabilities", default=False, help="Also the probabilities of labels.")
+    paths: bool = option("--paths", default=False, help="Also the paths from the root to labels.")
+    partial: float | None = option(metavar="THRESHOLD", help="Also the deepest node that is at least so probable.")
+    beam: int | None = option(min=1, help="Beam width: faster, approximate.", shown="exact")
+    id_column: str | None = option(metavar="COLUMN", help="Column of the data to write first.")
+    keep_columns: bool = option("--keep-columns", default=False, help="Write all columns of the data.")
+    chunk: int = option(min=1, default=10_000, help="Rows per batch.")
 
 
 def predict(
@@ -65,7 +64,7 @@ def predict(
     *,
     jobs: JobsOption = None,
     config: ConfigFile = None,
-    quiet: Annotated[bool, option("--quiet", "-q", help="No progress, no closing line.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no closing line.")] = False,
     json: JsonFlag = False,
 ) -> None:
     """Label the samples of a data file with a model.
@@ -91,14 +90,14 @@ def predict(
     start, n_samples = perf_counter(), 0
     busy = Busy(f"reading {data}", quiet=quiet or options.output == "-")  # rows on a terminal are progress enough
     table = table_writer(options.output, options.to, joined_by=joined_by, width=width, safe=options.csv_safe)
-    with busy, table as writer:
+    with busy, table as write:
         for part in parts:
             n_samples += part.n_samples
             kept = {
                 name: column for name, column in part.extra.items() if options.keep_columns or name == options.id_column
             }
             found = answers.columns(loaded.inputs_of(part))
-            writer.write(kept | {f"predicted_{name}" if name in kept else name: found[name] for name in found})
+            write(kept | {f"predicted_{name}" if name in kept else name: found[name] for name in found})
             busy(f"{n_samples:,} samples labelled", parts.share)
         if not n_samples:
             raise parts.source.nothing_kept()
@@ -124,7 +123,7 @@ class _Parts:
 
     def __iter__(self) -> Iterator[Dataset]:
         source = self.source
-        if source.kind is FileFormat.arff:  # which is read as a whole
+        if source.kind == "arff":  # which is read as a whole
             dataset = source.reader(source.file, **source.settings())
             self.skipped = dataset.skipped
             yield self._checked(dataset)
@@ -165,8 +164,7 @@ class Answers:
         step = max(1, _NUMBERS // len(self._svm.classes_))
         found: Columns = {}
         for start in range(0, n_samples, step):
-            for name, column in self._part(inputs[start : start + step]).items():
-                found.setdefault(name, []).extend(column)
+            add_rows(found, self._part(inputs[start : start + step]))
         return found
 
     def _part(self, inputs: MatrixLike) -> Columns:
@@ -176,21 +174,19 @@ class Answers:
         classes = self._svm.classes_.tolist()
         shown = [as_json(label) for label in classes]
 
-        def column(values: list[list[JSON]]) -> list[JSON]:
-            """For every sample a list of values, or the one value."""
-            return values if many else [row[0] for row in values]
-
-        end = "s" if many else ""
-        found = {f"label{end}": column([[shown[k] for k in row] for row in chosen])}
+        columns = {"label": [[shown[k] for k in row] for row in chosen]}
         if self._ask.paths:
-            found[f"path{end}"] = column([[self._path(classes[k]) for k in row] for row in chosen])
+            columns["path"] = [[self._path(classes[k]) for k in row] for row in chosen]
         if self._ask.scores:
             scores = self._scores(X)
-            found[f"score{end}"] = column([scores[i, row].tolist() for i, row in enumerate(chosen)])
+            columns["score"] = [scores[i, row].tolist() for i, row in enumerate(chosen)]
         if self._ask.probabilities:
             proba = self._svm.predict_proba(X)
-            name = "probabilities" if many else "probability"
-            found[name] = column([proba[i, row].tolist() for i, row in enumerate(chosen)])
+            columns["probability"] = [proba[i, row].tolist() for i, row in enumerate(chosen)]
+        if many:
+            found: Columns = {_plural(name): column for name, column in columns.items()}
+        else:
+            found = {name: [row[0] for row in column] for name, column in columns.items()}
         if self._ask.partial is not None:
             nodes = self._svm.predict_partial(X, self._ask.partial).tolist()
             found["partial"] = [as_json(node) for node in nodes]
@@ -227,20 +223,15 @@ class Answers:
     @cached_property
     def _path(self) -> Callable[[Label], str]:
         hierarchy, separator = self._svm.hierarchy_, self._loaded.note.get("separator", " > ")
-        return cache(lambda label: path_of(hierarchy, label, separator))
+        return cache(lambda label: _path_of(hierarchy, label, separator))
 
 
-def path_of(hierarchy: Hierarchy, label: Label, separator: str) -> str:
-    """The way from the root to a label, as text; in a DAG, of several parents the first.
+def _plural(name: str) -> str:
+    return "probabilities" if name == "probability" else f"{name}s"
 
-    Examples
-    --------
-    >>> from nhsvm import Hierarchy
-    >>> path_of(Hierarchy.from_paths([("Science", "Physics")]), "Physics", " > ")
-    'Science > Physics'
-    >>> path_of(Hierarchy.from_paths([("Science", "Science > Physics")]), "Science > Physics", " > ")
-    'Science > Physics'
-    """
+
+def _path_of(hierarchy: Hierarchy, label: Label, separator: str) -> str:
+    """The way from the root to a label, as text; in a DAG, of several parents the first."""
     graph, nodes = hierarchy.graph, hierarchy.nodes
     number = hierarchy.number(label)
     parts = [str(label)]

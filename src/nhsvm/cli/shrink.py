@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -15,20 +16,25 @@ from nhsvm.errors import OptionError
 from nhsvm.sizes import readable_bytes
 
 
+@dataclass(frozen=True)
+class ShrinkOptions:
+    """What becomes smaller, and the file to write."""
+
+    output: Annotated[Path, typer.Option("--output", "-o", help="Model file to write.")]
+    precision: PrecisionOption = None
+    prune: float | None = option(
+        metavar="SHARE", help="Drop this share of the weights, the smallest; 0.9 keeps a tenth."
+    )
+    held_out: str | None = option(metavar="DATA", help="Labelled data that were not learned from: says what it costs.")
+
+
 def shrink(
     model: ModelFile,
     samples: SampleOptions,
     labels: LabelOptions,
     trust: TrustOptions,
+    options: ShrinkOptions,
     *,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Model file to write.")],
-    precision: PrecisionOption = None,
-    prune: Annotated[
-        float | None, option(metavar="SHARE", help="Drop this share of the weights, the smallest; 0.9 keeps a tenth.")
-    ] = None,
-    held_out: Annotated[
-        str | None, option(metavar="DATA", help="Labelled data that were not learned from: says what it costs.")
-    ] = None,
     json: JsonFlag = False,
 ) -> None:
     """Write a model with fewer weights, or with weights of lower precision.
@@ -37,8 +43,9 @@ def shrink(
 
     Example: nhsvm shrink papers.nhsvm --prune 0.8 --precision int8 --held-out new.csv -o small.nhsvm
     """
+    output, held_out = options.output, options.held_out
     check_model_path(output, model, held_out)
-    if precision is None and prune is None:
+    if options.precision is None and options.prune is None:
         raise OptionError("nothing to do: say --precision, --prune, or both")
     loaded = load_model(model, trust)
     data = None if held_out is None else read_labelled(loaded, held_out, samples, labels)
@@ -46,9 +53,9 @@ def shrink(
     from nhsvm.estimators._prune import prune as pruned
     from nhsvm.model import load, save
 
-    smaller = loaded.model if prune is None else pruned(loaded.model, share=prune).model
+    smaller = loaded.model if options.prune is None else pruned(loaded.model, share=options.prune).model
     with writing(output):
-        save(smaller, output, note=dict(loaded.note), precision=precision)
+        save(smaller, output, note=dict(loaded.note), precision=options.precision)
     before, after = model.stat().st_size, output.stat().st_size
     effect = None
     if data is not None:

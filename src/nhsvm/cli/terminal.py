@@ -15,7 +15,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from types import FrameType
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import nhsvm.errors
 from nhsvm.cli.output import as_typed, note
@@ -35,22 +35,17 @@ _ESCAPED = "backslashreplace"  # of text that no encoding has: half of a pair of
 
 
 class OutputError(Exception):
-    """Standard output, or a pipe that is written to, takes no more; no OSError, since those are of files with names.
+    """Standard output, or a pipe that is written to, takes no more; no OSError, since those are of files with names."""
 
-    Attributes
-    ----------
-    is_pipe : bool
-        Whether it is a pipe whose reader has gone.
-    """
-
-    def __init__(self, problem: str, *, is_pipe: bool = False) -> None:
-        super().__init__(problem)
-        self.is_pipe = is_pipe
+    is_pipe = False
+    """Whether it is a pipe whose reader has gone."""
 
     @classmethod
     def of(cls, error: OSError) -> OutputError:
         """The same as what the system says."""
-        return cls(f"standard output: {error.strerror or error}", is_pipe=error.errno == errno.EPIPE)
+        lost = cls(f"standard output: {error.strerror or error}")
+        lost.is_pipe = error.errno == errno.EPIPE
+        return lost
 
 
 class _Output(io.FileIO):
@@ -144,18 +139,11 @@ def plain_warnings() -> Iterator[None]:
     with warnings.catch_warnings():
         elsewhere = warnings.showwarning
 
-        def show(
-            message: Warning | str,
-            category: type[Warning],
-            filename: str,
-            lineno: int,
-            file: TextIO | None = None,
-            line: str | None = None,
-        ) -> None:
+        def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
             if category.__module__ == nhsvm.errors.__name__:
                 note(as_typed(str(message)))
             else:
-                elsewhere(message, category, filename, lineno, file, line)
+                elsewhere(message, category, *place, **more)
 
         warnings.showwarning = show
         yield
@@ -173,15 +161,9 @@ if sys.platform != "win32":
 
 
 class Heard:
-    """The first signal that has come, if any.
+    """The first signal that has come, if any."""
 
-    Attributes
-    ----------
-    number : int or None
-    """
-
-    def __init__(self) -> None:
-        self.number: int | None = None
+    number: int | None = None
 
     @property
     def code(self) -> int:
@@ -233,17 +215,7 @@ _BESIDE = 38  # columns of a bar's description, of the shortest bar, of the time
 
 
 class _Progress:
-    """Something that moves on standard error if that is a terminal; use it as a context.
-
-    Parameters
-    ----------
-    what : str
-        What is being done.
-    total : float, optional
-        Where a bar ends.
-    quiet : bool
-        Say nothing.
-    """
+    """Something that moves on standard error if that is a terminal, unless it is to be ``quiet``; a context."""
 
     bar: Progress | None = None
     _task: TaskID
@@ -271,15 +243,8 @@ class _Progress:
 class FitProgress(_Progress):
     """The callback of an estimator: a bar with the time left on a terminal, plain lines elsewhere.
 
-    Parameters
-    ----------
-    tol : float
-        The gap at which the fit ends. From the first gap to this one, its logarithm is the way to go.
-    max_iter : int
-    folds : int
-        Further fits, on folds, of which there are no records.
-    quiet : bool
-        Say nothing.
+    The logarithm of the gap has a way to go from the first one to ``tol``. Of ``folds``, further fits, there are no
+    records.
 
     Examples
     --------

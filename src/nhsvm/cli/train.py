@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from nhsvm.cli.inputs import DataFile, FileFormat, LabelOptions, SampleOptions, Source
+from nhsvm.cli.inputs import DataFile, LabelOptions, SampleOptions, Source
 from nhsvm.cli.models import PrecisionOption, note_of
 from nhsvm.cli.options import ConfigFile, JsonFlag, QuietFlag
 from nhsvm.cli.output import as_typed, check_model_path, note, print_json, writing
@@ -24,6 +24,7 @@ from nhsvm.cli.pipeline import (
     make_steps,
     read_steps,
     summary,
+    with_steps,
 )
 from nhsvm.cli.terminal import INTERRUPTED, Busy, FitProgress
 from nhsvm.errors import MemoryWarning, OptionError
@@ -64,7 +65,7 @@ def train(
         dataset = source.read()
     if dataset.skipped.count:
         note(str(dataset.skipped))
-    before = read_steps(data) if source.kind is FileFormat.blocks else []
+    before = read_steps(data) if source.kind == "blocks" else []
     done = _fit(dataset, features, options, quiet=quiet, before=before)
     from nhsvm.model import save
 
@@ -96,7 +97,6 @@ def _fit(
 ) -> _Fitted:
     """Train; ``before`` are fitted transformers that have made the features, and that become a part of the model."""
     from sklearn.exceptions import ConvergenceWarning
-    from sklearn.pipeline import Pipeline
 
     from nhsvm.estimators._estimate import estimate_of
 
@@ -145,8 +145,7 @@ def _fit(
         "seconds": seconds,
         "expected_bytes": estimate.total,
     }
-    model = Pipeline([*steps, ("svm", estimator)]) if steps else estimator
-    return _Fitted(model, result, any(text.startswith("interrupted") for text in said))
+    return _Fitted(with_steps(steps, estimator), result, any(text.startswith("interrupted") for text in said))
 
 
 def _show(result: Record) -> None:

@@ -11,11 +11,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import typer
 
-from nhsvm.cli.inputs import DataFile, FileFormat, LabelOptions, SampleOptions, Source
+from nhsvm.cli.inputs import DataFile, LabelOptions, SampleOptions, Source
 from nhsvm.cli.models import note_of
 from nhsvm.cli.options import ConfigFile, CsvSafeFlag, JsonFlag, QuietFlag, option
 from nhsvm.cli.output import (
@@ -42,6 +42,7 @@ from nhsvm.cli.pipeline import (
     make_steps,
     refuse_made,
     with_declared_options,
+    with_steps,
 )
 from nhsvm.cli.terminal import INTERRUPTED, Busy, SearchProgress
 from nhsvm.errors import DataError, OptionError
@@ -71,61 +72,48 @@ class FixedOptions(ChosenEstimator):
 class TriedOptions:
     """Values to try, separated by commas; all combinations are."""
 
-    C: Annotated[
-        str | None, _tried("--C", "-C", metavar="A,B,...", help="Costs of errors.", default="0.01,0.1,1,10,100")
-    ] = None
-    lam: Annotated[
-        str | None, _tried("--lambda", metavar="A,B,...", help="The paper's λ, instead of --C: C = 1/(2λ).")
-    ] = None
-    weights: Annotated[str | None, _tried(metavar="A,B,...", help=f"Of nodes, for NHSVM: {', '.join(WEIGHTS)}.")] = None
-    rho: Annotated[str | None, _tried(metavar="A,B,...", help="Of weights power: above 1.")] = None
-    directional: Annotated[
-        str | None, _tried(metavar="no,yes", help="Of weights power: they do not fall on the way down.")
-    ] = None
-    total: Annotated[
-        str | None,
-        _tried(metavar="A,B,...", help="Largest sums of weights on a path; the least is 1 (LOW:HIGH for others)."),
-    ] = None
-    loss: Annotated[str | None, _tried(metavar="A,B,...", help=f"{', '.join(LOSS_NAMES)}.")] = None
-    margin: Annotated[str | None, _tried(metavar="A,B,...", help="Of NHSVM: loss, normalized.")] = None
-    also: Annotated[
-        list[str] | None,
-        _tried("--try", metavar="NAME=A,B,...", help="Any other parameter of the Python estimator; may be repeated."),
-    ] = None
-    paper: Annotated[
-        bool | None, _tried("--paper", help="What the paper tries: ρ = 2, directional, max-min; both margins; its λ.")
-    ] = None
+    C: str | None = _tried("--C", "-C", metavar="A,B,...", help="Costs of errors.", shown="0.01,0.1,1,10,100")
+    lam: str | None = _tried("--lambda", metavar="A,B,...", help="The paper's λ, instead of --C: C = 1/(2λ).")
+    weights: str | None = _tried(metavar="A,B,...", help=f"Of nodes, for NHSVM: {', '.join(WEIGHTS)}.")
+    rho: str | None = _tried(metavar="A,B,...", help="Of weights power: above 1.")
+    directional: str | None = _tried(metavar="no,yes", help="Of weights power: they do not fall on the way down.")
+    total: str | None = _tried(
+        metavar="A,B,...", help="Largest sums of weights on a path; the least is 1 (LOW:HIGH for others)."
+    )
+    loss: str | None = _tried(metavar="A,B,...", help=f"{', '.join(LOSS_NAMES)}.")
+    margin: str | None = _tried(metavar="A,B,...", help="Of NHSVM: loss, normalized.")
+    also: list[str] | None = _tried(
+        "--try", metavar="NAME=A,B,...", help="Any other parameter of the Python estimator; may be repeated."
+    )
+    paper: bool | None = _tried(
+        "--paper", help="What the paper tries: ρ = 2, directional, max-min; both margins; its λ."
+    )
 
 
 @dataclass(frozen=True)
 class SearchOptions:
     """How values are compared."""
 
-    metric: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            show_default="accuracy",
-            help="Score on held-out samples, such as hierarchical_f1; repeated, the first decides.",
-        ),
-    ] = None
-    test_size: Annotated[float, typer.Option(help="Share of samples to hold out.")] = 0.2
-    validation: Annotated[str | None, option(metavar="FILE", help="Score these samples instead.")] = None
-    search_tol: Annotated[float, typer.Option(help="Gap of the fits of the search.")] = 0.01
-    patience: Annotated[
-        int, typer.Option(min=0, help="End a path of C after so many clearly lower scores; 0 tries all.")
-    ] = 2
-    time_budget: Annotated[str | None, option(metavar="TIME", help="For the search: 90s, 10m, 1h30m.")] = None
+    metric: list[str] | None = option(
+        metavar="NAME",
+        help="Score on held-out samples, such as hierarchical_f1; repeated, the first decides.",
+        shown="accuracy",
+    )
+    test_size: float = option(default=0.2, help="Share of samples to hold out.")
+    validation: str | None = option(metavar="FILE", help="Score these samples instead.")
+    search_tol: float = option(default=0.01, help="Gap of the fits of the search.")
+    patience: int = option(min=0, default=2, help="End a path of C after so many clearly lower scores; 0 tries all.")
+    time_budget: str | None = option(metavar="TIME", help="For the search: 90s, 10m, 1h30m.")
 
 
 @dataclass(frozen=True)
 class FileOptions:
     """What to write."""
 
-    output: Annotated[Path, typer.Option("--output", "--out", "-o", help="Model file to write.")] = Path("model.nhsvm")
-    table: Annotated[Path | None, option(metavar="FILE", help="Also write all fits: .csv or .json.")] = None
+    output: Path = option("--output", "--out", "-o", default=Path("model.nhsvm"), help="Model file to write.")
+    table: Path | None = option(metavar="FILE", help="Also write all fits: .csv or .json.")
     csv_safe: CsvSafeFlag = False
-    plot: Annotated[Path | None, option(metavar="FILE", help="Also draw them: .png, .svg or .pdf.")] = None
+    plot: Path | None = option(metavar="FILE", help="Also draw them: .png, .svg or .pdf.")
 
     @property
     def has_csv(self) -> bool:
@@ -184,14 +172,15 @@ def tune(
     source = Source(data, samples, labels)
     with Busy(f"reading {data}", quiet=quiet):
         dataset = source.read()
-    if source.kind is FileFormat.blocks:
+    if source.kind == "blocks":
         refuse_made(data)
     if dataset.skipped.count:
         note(str(dataset.skipped))
     if how.validation is not None:
         held_out = Source(how.validation, samples, labels, like=dataset, hierarchy=dataset.hierarchy).read()
         options["validation"] = _inputs(held_out)
-    model = _model(fixed, features, dataset)
+    estimator = make_estimator(fixed, dataset.hierarchy)
+    model = with_steps(make_steps(features, dataset), estimator)
     found = search(model, dataset, options, quiet=quiet)
     _write(found, files, note_of(source, dataset))
     if json:
@@ -203,14 +192,6 @@ def tune(
     if found.interrupted:
         note(f"interrupted: {files.output} has the best model of those that had been tried")
         raise typer.Exit(INTERRUPTED)
-
-
-def _model(options: FixedOptions, features: FeatureOptions, dataset: Dataset) -> Estimator:
-    from sklearn.pipeline import Pipeline
-
-    estimator = make_estimator(options, dataset.hierarchy)
-    steps = make_steps(features, dataset)
-    return Pipeline([*steps, ("svm", estimator)]) if steps else estimator
 
 
 def _inputs(dataset: Dataset) -> tuple[MatrixLike, LabelsLike]:
@@ -312,7 +293,7 @@ def _grid(tried: TriedOptions, model: ModelName) -> Options:
     for name, parse in parsers.items():
         given = getattr(tried, name)
         if given is not None:
-            if name != "loss" and model is not ModelName.NHSVM:
+            if name != "loss" and model != "NHSVM":
                 raise OptionError(f"--{name} is for NHSVM, not for {model}")
             grid[name] = _parsed(f"--{name}", given, parse)
     for given in tried.also or ():
