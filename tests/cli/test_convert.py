@@ -275,7 +275,7 @@ def test_a_bar_goes_from_the_start_to_the_end(files, tmp_path, kind, monkeypatch
     words, passes = PASSES[kind]
     told = []
     monkeypatch.setattr(Busy, "__call__", lambda self, what, share=None: told.append((what, share)))
-    monkeypatch.setattr("nhsvm.cli.convert._ROWS", 5)
+    monkeypatch.setattr("nhsvm.cli.convert.ROWS", 5)
     monkeypatch.setattr("nhsvm.datasets.chunks.ROWS", 5)
     monkeypatch.setattr("nhsvm.datasets.files.BLOCK", 200)
     assert nhsvm("convert", *given(files, words), "-o", tmp_path / "a.blocks").code == 0

@@ -357,7 +357,7 @@ def test_a_fit_without_a_proof_says_so(folder):
 
 
 def test_large_weights_are_announced(folder, monkeypatch):
-    monkeypatch.setattr("nhsvm.cli.train._MUCH", 100)
+    monkeypatch.setattr("nhsvm.cli.train.MUCH", 100)
     done = nhsvm("train", "docs.jsonl", "--hierarchy", "tree.tsv", "-q")
     (line,) = done.err.splitlines()
     assert re.fullmatch(r"about to take: weights \d\.\d kB \(a table\) of .* dual variables .* of samples", line)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from nhsvm.typing import DType, Estimator, LabelsLike, Matrix, MatrixLike, PtrArray
 
 _ENDING = ".blocks"
-_ROWS = 2_000  # samples at a time
+ROWS = 2_000  # samples at a time
 
 
 @dataclass(frozen=True)
@@ -148,7 +148,7 @@ class _Conversion:
     def _texts(self) -> Converted:
         from nhsvm.datasets import convert_to_blocks, read_chunks
 
-        chunks = read_chunks(self._source.reader, self._source.file, _ROWS, **self._settings)
+        chunks = read_chunks(self._source.reader, self._source.file, ROWS, **self._settings)
         self._busy(f"looking for terms in {self._source.file}")
 
         def texts() -> Iterator[list[str]]:
@@ -183,7 +183,7 @@ class _Conversion:
             def parts(what: str) -> Iterator[tuple[Matrix, LabelsLike]]:
                 self._done += 1
                 n_rows = 0
-                for X, y in iter_blocks(whole, _ROWS):
+                for X, y in iter_blocks(whole, ROWS):
                     yield X, y
                     n_rows += X.shape[0]
                     self._tell(what, n_rows / whole.n_samples)

@@ -17,7 +17,7 @@ from nhsvm.errors import OptionError
 from nhsvm.sizes import readable_bytes
 
 if TYPE_CHECKING:
-    from nhsvm.typing import Estimator, Label, Matrix, Options
+    from nhsvm.typing import Estimator, Options
 
 SENTENCE = "Eigenvalues of a large sparse symmetric matrix, by Lanczos iterations"
 C, TOL = 3.0, 0.01  # C as held-out texts choose it (docs/results/accuracy.md); more precision changes little
@@ -194,20 +194,15 @@ class Comparison:
         path = sorted(self.hierarchy.closure(first), key=self.hierarchy.depth)
         why = explain(self.model, sentence, first, top=6)
         rather = explain(self.model, sentence, first, against=second, top=4)
+        sure = ""
+        if probability[first] < 0.5 and (node := svm.predict_partial(x, 0.5)[0]) != first:  # the deepest that is likely
+            sure = f"  It is not sure: at least 50% probable is {'no node' if node is None else f'only {node}'}.\n"
         others = ", ".join(f"{label} ({probability[label]:.0%})" for label in (second, third))
         return (
             f"\n{sentence!r}\n  belongs to {' > '.join(map(str, path))} (probability {probability[first]:.0%}); "
-            f"next are {others}\n{self._sure(x, first)}\n"
+            f"next are {others}\n{sure}\n"
             f"Why? What every word adds at every node on the way:\n\n{why}\n\nAnd why not the next?\n\n{rather}"
         )
-
-    def _sure(self, x: Matrix, label: Label) -> str:
-        """The deepest node that is more likely than not, if that is not the answer itself."""
-        svm = self.model[-1]
-        found = svm.predict_partial(x, 0.5)[0]
-        if svm.predict_proba(x).max() >= 0.5 or found == label:
-            return ""
-        return f"  It is not sure: at least 50% probable is {'no node' if found is None else f'only {found}'}.\n"
 
     def write_report(self, path: Path) -> None:
         """A page about the last model on the test texts."""

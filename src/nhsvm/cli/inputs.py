@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -170,10 +170,12 @@ class Source:
         """All of the file, but for what ``--where`` leaves out."""
         return self.kept(self.reader(self.file, **self.settings()))
 
-    def chunks(self, n_rows: int) -> Chunks:
-        """The file some rows at a time; ``--where`` is up to the caller."""
+    def chunks(self, n_rows: int) -> Chunks | _Whole:
+        """The file some rows at a time, as far as the format allows it; ``--where`` is up to the caller."""
         from nhsvm.datasets import read_chunks
 
+        if self.kind == "arff":
+            return _Whole(self.reader(self.file, **self.settings()))
         return read_chunks(self.reader, self.file, n_rows, **self.settings())
 
     def kept(self, dataset: Dataset, *, may_be_empty: bool = False) -> Dataset:
@@ -317,6 +319,18 @@ class Source:
             raise OptionError(f"--{flag} is for CSV, TSV, JSONL and Parquet files, not for {self.kind}")
         if self.extra:
             raise OptionError(f"columns can be kept of CSV, TSV, JSONL and Parquet files, not of {self.kind}")
+
+
+class _Whole:
+    """A file that cannot be read a part at a time, as its only part."""
+
+    share = None
+
+    def __init__(self, dataset: Dataset) -> None:
+        self._dataset, self.skipped = dataset, dataset.skipped
+
+    def __iter__(self) -> Iterator[Dataset]:
+        yield self._dataset
 
 
 def expanded(names: Iterable[str]) -> list[str]:

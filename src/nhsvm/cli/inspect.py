@@ -204,7 +204,8 @@ def _model(file: Path, options: InspectOptions) -> tuple[Record, str]:
     nodes = _Nodes(loaded, options.features)
     chosen = _chosen(h, options.node) if options.node else h.nodes[: options.max_nodes]
     shown = [nodes.described(node) for node in chosen]
-    counts, memory, convergence, parameters = _counts(h), _memory(file, loaded), _convergence(svm), _parameters(svm)
+    counts, parameters = _counts(h), _parameters(svm)
+    (convergence, proof), (memory, sizes) = _convergence(svm), _memory(file, loaded)
     steps, patterns = [type(step).__name__ for step in loaded.steps], _patterns(loaded)
     result = counts | {
         "kind": "model",
@@ -227,10 +228,8 @@ def _model(file: Path, options: InspectOptions) -> tuple[Record, str]:
     lines = {
         "parameters": ", ".join(f"{name}={value!r}" for name, value in parameters.items()),
         "pattern": f"{quoted}: not scikit-learn's own; used only with --trust-patterns" if patterns else None,
-        "convergence": _convergence_text(convergence),
-        "file": f"{readable_bytes(memory['file'])} on disk",
-        "weights": _weights_text(memory),
-        "memory": _memory_text(memory),
+        "convergence": proof,
+        **sizes,
     }
     drawing = _details(shown) if options.node else h.draw(notes=nodes, max_nodes=options.max_nodes)
     return result, f"{head}\n{_summary(counts)}\n\n{_lines(lines)}\n\n{drawing}"
@@ -330,65 +329,56 @@ def _parameters(svm: Estimator) -> Record:
     return {"C": svm.C} | kept
 
 
-def _convergence(svm: Estimator) -> Record:
-    last = svm.history_[-1] if svm.history_ else {}
-    tol = float(svm.tol if isinstance(svm.solver, str) else svm.solver.tol)  # an instance has its own
-    return {
+def _convergence(svm: Estimator) -> tuple[Record, str]:
+    gap, n_passes = svm.gap_, svm.n_iter_
+    seconds = svm.history_[-1].get("seconds") if svm.history_ else None
+    tol = float(getattr(svm.solver, "tol", svm.tol))  # an instance has its own
+    converged = bool(gap <= tol)
+    result = {
         "objective": svm.objective_,
-        "gap": svm.gap_,
+        "gap": gap,
         "tol": tol,
-        "converged": bool(svm.gap_ <= tol),
-        "passes": svm.n_iter_,
-        "seconds": last.get("seconds"),
+        "converged": converged,
+        "passes": n_passes,
+        "seconds": seconds,
     }
+    passes = f"{n_passes} pass{'es' * (n_passes != 1)}{'' if seconds is None else f', {seconds:.1f} s'}"
+    if not math.isfinite(gap):
+        return result, f"no proved gap; {passes}"
+    reached = "reached" if converged else "NOT reached"
+    return result, f"objective {svm.objective_:.6g}, proved gap {gap:.2e} (tol {tol:g} {reached}); {passes}"
 
 
-def _convergence_text(found: Record) -> str:
-    seconds = "" if found["seconds"] is None else f", {found['seconds']:.1f} s"
-    passes = f"{found['passes']} pass{'es' * (found['passes'] != 1)}{seconds}"
-    if not math.isfinite(found["gap"]):
-        return f"no proved gap; {passes}"
-    reached = "reached" if found["converged"] else "NOT reached"
-    return (
-        f"objective {found['objective']:.6g}, proved gap {found['gap']:.2e} (tol {found['tol']:g} {reached}); {passes}"
-    )
-
-
-def _memory(file: Path, loaded: LoadedModel) -> Record:
-    """Bytes of the file and of what is in memory when the model is in use."""
+def _memory(file: Path, loaded: LoadedModel) -> tuple[Record, dict[str, str]]:
+    """Bytes of the file and of what is in memory when the model is in use; the same in lines."""
     import numpy as np
 
     from nhsvm.explanation import features_of
 
-    weights = loaded.svm.model_.weights
+    weights, graph = loaded.svm.model_.weights, loaded.svm.hierarchy_.graph
     filled, stored = weights.count_nonzero(), np.dtype(weights.precision)
-    graph = loaded.svm.hierarchy_.graph
+    zeros, if_sparse = 1.0 - filled / max(1, math.prod(weights.shape)), filled * (stored.itemsize + 4)
     lists = [graph.parents, graph.children, graph.ancestors, graph.leaf_ancestors]
     hierarchy = sum(part.indptr.nbytes + part.indices.nbytes for part in lists)
     words = features_of(loaded.model) if loaded.reads_text else None
     text = 0 if words is None else int(sum(map(sys.getsizeof, words))) + 100 * len(words)  # with their dictionary
-    return {
+    result: Record = {
         "file": file.stat().st_size,
         "weights": weights.nbytes,
         "shape": list(weights.shape),
         "dtype": str(stored),
-        "zeros": 1.0 - filled / max(1, math.prod(weights.shape)),
-        "weights_if_sparse": filled * (stored.itemsize + 4),
+        "zeros": zeros,
+        "weights_if_sparse": if_sparse,
         "hierarchy": hierarchy,
         "words": text,
         "in_use": weights.nbytes + hierarchy + text,
     }
-
-
-def _weights_text(memory: Record) -> str:
-    shape = " × ".join(f"{size:,}" for size in memory["shape"])
-    dense, sparse = readable_bytes(memory["weights"]), readable_bytes(memory["weights_if_sparse"])
-    return f"{shape} {memory['dtype']}, {dense}; {memory['zeros']:.1%} are zero ({sparse} if stored sparse)"
-
-
-def _memory_text(memory: Record) -> str:
-    parts = [f"weights {readable_bytes(memory['weights'])}, mapped from the file"]
-    parts.append(f"hierarchy {readable_bytes(memory['hierarchy'])}")
-    if memory["words"]:
-        parts.append(f"words about {readable_bytes(memory['words'])}")
-    return f"{readable_bytes(memory['in_use'])} in use: " + "; ".join(parts)
+    shape, table = " × ".join(f"{width:,}" for width in weights.shape), readable_bytes(weights.nbytes)
+    parts = [f"weights {table}, mapped from the file", f"hierarchy {readable_bytes(hierarchy)}"]
+    if text:
+        parts.append(f"words about {readable_bytes(text)}")
+    return result, {
+        "file": f"{readable_bytes(result['file'])} on disk",
+        "weights": f"{shape} {stored}, {table}; {zeros:.1%} are zero ({readable_bytes(if_sparse)} if stored sparse)",
+        "memory": f"{readable_bytes(result['in_use'])} in use: {'; '.join(parts)}",
+    }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, cached_property
 from time import perf_counter
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nhsvm.cli.inputs import DataFile, SampleOptions, Source
+from nhsvm.cli.inputs import DataFile, SampleOptions
 from nhsvm.cli.models import JobsOption, LoadedModel, ModelFile, TrustOptions, load_model, source_for
 from nhsvm.cli.options import ConfigFile, CsvSafeFlag, JsonFlag, option
 from nhsvm.cli.output import (
@@ -29,8 +29,6 @@ from nhsvm.cli.terminal import Busy
 from nhsvm.errors import OptionError
 
 if TYPE_CHECKING:
-    from nhsvm.datasets import Dataset
-    from nhsvm.datasets.base import Skipped
     from nhsvm.hierarchy import Hierarchy
     from nhsvm.typing import Label, Matrix, MatrixLike
 
@@ -84,60 +82,36 @@ def predict(
     loaded = load_model(model, trust, jobs)
     answers = Answers(loaded, options)
     extra = "*" if options.keep_columns else [options.id_column] if options.id_column else ()
-    parts = _Parts(loaded, source_for(loaded, data, samples, extra=extra), options.chunk)
+    source = source_for(loaded, data, samples, extra=extra)
+    source.settings()  # errors about options
     width = None if options.top_k is None else min(options.top_k, len(loaded.svm.classes_))
     joined_by = loaded.note.get("label_separator", ";")
     start, n_samples = perf_counter(), 0
     busy = Busy(f"reading {data}", quiet=quiet or options.output == "-")  # rows on a terminal are progress enough
     table = table_writer(options.output, options.to, joined_by=joined_by, width=width, safe=options.csv_safe)
     with busy, table as write:
-        for part in parts:
+        chunks = source.chunks(options.chunk)
+        for dataset in chunks:
+            loaded.check_features(data, dataset)
+            part = source.kept(dataset, may_be_empty=True)
+            if not part.n_samples:
+                continue
             n_samples += part.n_samples
             kept = {
                 name: column for name, column in part.extra.items() if options.keep_columns or name == options.id_column
             }
             found = answers.columns(loaded.inputs_of(part))
             write(kept | {f"predicted_{name}" if name in kept else name: found[name] for name in found})
-            busy(f"{n_samples:,} samples labelled", parts.share)
+            busy(f"{n_samples:,} samples labelled", chunks.share)
         if not n_samples:
-            raise parts.source.nothing_kept()
-    seconds, skipped = perf_counter() - start, parts.skipped
-    count = 0 if skipped is None else skipped.count
+            raise source.nothing_kept()
+    seconds, skipped = perf_counter() - start, chunks.skipped
     if json:
-        print_json({"samples": n_samples, "seconds": seconds, "skipped": count, "file": options.output})
+        print_json({"samples": n_samples, "seconds": seconds, "skipped": skipped.count, "file": options.output})
     elif not quiet and options.output != "-":
         note(f"{n_samples:,} samples labelled in {seconds:.1f} s: {options.output}")
-    if count:
+    if skipped.count:
         note(str(skipped))
-
-
-class _Parts:
-    """The samples of a file as a model needs them, some at a time; what is skipped is known at the end."""
-
-    skipped: Skipped | None = None
-    share: float | None = None
-
-    def __init__(self, loaded: LoadedModel, source: Source, n_rows: int) -> None:
-        source.settings()  # errors about options
-        self._loaded, self.source, self._n_rows = loaded, source, n_rows
-
-    def __iter__(self) -> Iterator[Dataset]:
-        source = self.source
-        if source.kind == "arff":  # which is read as a whole
-            dataset = source.reader(source.file, **source.settings())
-            self.skipped = dataset.skipped
-            yield self._checked(dataset)
-            return
-        chunks = source.chunks(self._n_rows)
-        for part in chunks:
-            found, self.share = self._checked(part), chunks.share
-            if found.n_samples:
-                yield found
-        self.skipped = chunks.skipped
-
-    def _checked(self, dataset: Dataset) -> Dataset:
-        self._loaded.check_features(self.source.file, dataset)
-        return self.source.kept(dataset, may_be_empty=True)
 
 
 class Answers:

@@ -6,7 +6,7 @@ import math
 import warnings
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from nhsvm.datasets import Dataset
     from nhsvm.typing import Estimator, Record
 
-_MUCH = 2 * 10**9  # bytes that one should know of beforehand, even if no progress is to be shown
+MUCH = 2 * 10**9  # bytes that one should know of beforehand, even if no progress is to be shown
 
 
 def train(
@@ -66,36 +66,28 @@ def train(
     if dataset.skipped.count:
         note(str(dataset.skipped))
     before = read_steps(data) if source.kind == "blocks" else []
-    done = _fit(dataset, features, options, quiet=quiet, before=before)
+    model, result, interrupted = _fit(dataset, features, options, quiet=quiet, before=before)
     from nhsvm.model import save
 
     with writing(output):
-        save(done.model, output, note=note_of(source, dataset), precision=precision)
-    n_bytes = output.stat().st_size
-    result = done.result | {"file": str(output), "bytes": n_bytes, "skipped": dataset.skipped.count}
+        save(model, output, note=note_of(source, dataset), precision=precision)
+    result |= {"file": str(output), "bytes": output.stat().st_size, "skipped": dataset.skipped.count}
     if json:
         print_json(result)
     else:
         _show(result)
-    if done.interrupted:
+    if interrupted:
         note(f"interrupted: {output} has the model as it was then, with the gap shown")
         raise typer.Exit(INTERRUPTED)
 
 
-class _Fitted(NamedTuple):
-    """What training has made."""
-
-    model: Estimator
-    result: Record
-    """What is to be said of it."""
-    interrupted: bool
-    """Whether the user has ended training."""
-
-
 def _fit(
     dataset: Dataset, features: FeatureOptions, options: EstimatorOptions, *, quiet: bool, before: Steps
-) -> _Fitted:
-    """Train; ``before`` are fitted transformers that have made the features, and that become a part of the model."""
+) -> tuple[Estimator, Record, bool]:
+    """A fitted model, what is to be said of it, and whether the user has interrupted it.
+
+    ``before`` are fitted transformers that have made the features already, and that are to be a part of the model.
+    """
     from sklearn.exceptions import ConvergenceWarning
 
     from nhsvm.estimators._estimate import estimate_of
@@ -113,7 +105,7 @@ def _fit(
     estimator.set_params(callback=progress)
     problem = estimator.make_problem(X, dataset.y)
     estimate = estimate_of(problem, estimator)
-    if not quiet or estimate.total > _MUCH or not estimate.fits:
+    if not quiet or estimate.total > MUCH or not estimate.fits:
         note(as_typed(f"about to take: {estimate}"))
     start = perf_counter()
     with warnings.catch_warnings(record=True) as caught, progress:
@@ -145,7 +137,7 @@ def _fit(
         "seconds": seconds,
         "expected_bytes": estimate.total,
     }
-    return _Fitted(with_steps(steps, estimator), result, any(text.startswith("interrupted") for text in said))
+    return with_steps(steps, estimator), result, any(text.startswith("interrupted") for text in said)
 
 
 def _show(result: Record) -> None:

@@ -282,15 +282,7 @@ Value = TypeVar("Value")
 def _grid(tried: TriedOptions, model: ModelName) -> Options:
     """``grid``, ``C`` and ``lam`` of :func:`nhsvm.model_selection.tune`; a bad value is an error that names it."""
     grid: dict[str, Sequence[object]] = {}
-    parsers: dict[str, Callable[[str], object]] = {
-        "weights": partial(_one_of, WEIGHTS),
-        "rho": _number,
-        "directional": _yes_or_no,
-        "total": _total,
-        "loss": partial(_one_of, LOSS_NAMES),
-        "margin": partial(_one_of, MARGINS),
-    }
-    for name, parse in parsers.items():
+    for name, parse in _PARSERS.items():
         given = getattr(tried, name)
         if given is not None:
             if name != "loss" and model != "NHSVM":
@@ -352,10 +344,9 @@ def _one_of(known: Sequence[str], text: str) -> str:
 
 
 def _yes_or_no(text: str) -> bool:
-    known = {"yes": True, "true": True, "no": False, "false": False}
-    if text.lower() not in known:
+    if text.lower() not in ("yes", "true", "no", "false"):
         raise ValueError(f"{text!r} is neither yes nor no")
-    return known[text.lower()]
+    return text.lower() in ("yes", "true")
 
 
 def _total(text: str) -> tuple[float, float]:
@@ -372,3 +363,13 @@ def _literal(text: str) -> JSON:
         return json.loads(lowered if lowered in ("true", "false") else text)
     except ValueError:
         return text
+
+
+_PARSERS: dict[str, Callable[[str], object]] = {
+    "weights": partial(_one_of, WEIGHTS),
+    "rho": _number,
+    "directional": _yes_or_no,
+    "total": _total,
+    "loss": partial(_one_of, LOSS_NAMES),
+    "margin": partial(_one_of, MARGINS),
+}
