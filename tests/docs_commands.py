@@ -35,7 +35,7 @@ def commands(text):
 
 
 def _found(lines):
-    for line in lines:
+    for line in re.sub(r"\\\n\s*", "", "\n".join(lines)).splitlines():  # a command may go on in the next line
         match = _COMMAND.match(line.strip())
         if match:
             yield match[1].strip()
