@@ -38,7 +38,7 @@ from generate import text_like
 from nhsvm import HSVM, NHSVM, FlatSVM
 from nhsvm.datasets import make_text
 from nhsvm.model_selection import HoldOut, Trial, Tuning, hold_out_split, regularization_path, tune
-from nhsvm.model_selection._walk import Walk
+from nhsvm.model_selection.path import SearchPath
 from nhsvm.model_selection.result import choose
 
 SEARCH_TOL = 1e-2
@@ -103,12 +103,12 @@ def compare(problem: Problem, Cs: list[float], console: Console) -> None:
 
 def ended(found: Tuning, scoring: str, patience: int) -> list[Trial]:
     """The fits that ``tune`` makes with this patience, of those that it makes with none."""
-    walk = Walk(found.plan.settings[0], [])
+    path = SearchPath(found.plan.settings[0], [])
     for trial in found.records:
-        walk.trials.append(trial)
-        if walk.has_fallen(scoring, patience, found.n_held_out):
+        path.trials.append(trial)
+        if path.has_fallen(scoring, patience, found.n_held_out):
             break
-    return walk.trials
+    return path.trials
 
 
 def patience(problem: Problem, Cs: list[float], splits: int, console: Console) -> None:

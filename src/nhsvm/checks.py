@@ -59,3 +59,10 @@ def a_hierarchy(hierarchy: Hierarchy) -> Hierarchy:
     if not isinstance(hierarchy, Hierarchy):
         raise NHSVMError(f"hierarchy must be a Hierarchy, not a {type(hierarchy).__name__}")
     return hierarchy
+
+
+def flag(name: str, value: object) -> bool:
+    """True or False, not a text that happens to be true."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise OptionError(f"{name} must be True or False, not {value!r}")
+    return bool(value)

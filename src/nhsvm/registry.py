@@ -6,7 +6,7 @@ the contract tests. Nothing is imported before it is asked for, so that the comm
 NumPy.
 
 An option is declared by an :class:`Option` beside its type: those of the estimators in :mod:`nhsvm.options`, those of
-tables in :mod:`nhsvm.datasets`.
+functions in a typed dict, from which :class:`Declared` makes signatures and documentation.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, Generic, TypeVar
+from inspect import Parameter, Signature, cleandoc, signature
+from textwrap import fill, indent
+from typing import Any, Generic, TypeVar, get_type_hints
 
 from nhsvm.errors import OptionError
 
@@ -203,3 +205,43 @@ class Option:
     doc: str
     check: Check = _unchecked
     flag: Flag | None = None
+
+
+Function = TypeVar("Function", bound=Callable[..., object])
+
+
+class Declared:
+    """Options that functions take as ``**options``; it decorates these functions.
+
+    Parameters
+    ----------
+    options : type
+        A typed dict whose types are annotated with an :class:`Option` each.
+    **others : Option
+        In place of those declared there.
+    """
+
+    def __init__(self, options: type, **others: Option) -> None:
+        hints = get_type_hints(options, include_extras=True)
+        self.options: dict[str, Option] = {name: kind.__metadata__[0] for name, kind in hints.items()} | others
+
+    def complete(self, function: str, given: Mapping[str, Any]) -> Any:
+        """What was given, checked, and defaults."""
+        unknown = given.keys() - self.options.keys()
+        if unknown:
+            raise TypeError(f"{function}() got an unexpected keyword argument {min(unknown)!r}")
+        for name, value in given.items():
+            self.options[name].check(name, value)
+        return {name: option.default for name, option in self.options.items()} | dict(given)
+
+    def __call__(self, function: Function) -> Function:
+        """Give a function the signature and, in place of ``{options}``, the documentation of all of them."""
+        before = [p for p in signature(function).parameters.values() if p.kind is not Parameter.VAR_KEYWORD]
+        named = [Parameter(name, Parameter.KEYWORD_ONLY, default=o.default) for name, o in self.options.items()]
+        function.__signature__ = Signature([*before, *named])  # type: ignore[attr-defined]
+        entries = (
+            f"{name} : {option.kind}\n{indent(fill(option.doc, 112, break_on_hyphens=False), ' ' * 4)}"
+            for name, option in self.options.items()
+        )
+        function.__doc__ = cleandoc(function.__doc__ or "").replace("{options}", "\n".join(entries))
+        return function

@@ -12,9 +12,9 @@ from typing import Annotated, Any, Unpack
 
 from nhsvm.datasets.base import Dataset
 from nhsvm.datasets.files import LONGEST, AnyPath, Trouble, checked_encoding, checked_path, lines, opened, shown
-from nhsvm.datasets.tables import Declared, Records, Table, TableOptions
+from nhsvm.datasets.tables import Records, Table, TableOptions
 from nhsvm.errors import FileFormatError, OptionError
-from nhsvm.registry import Option
+from nhsvm.registry import Declared, Option
 
 
 class LineOptions(TableOptions, total=False):

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from inspect import Parameter, Signature, cleandoc, signature
 from itertools import islice, pairwise
-from textwrap import fill, indent
-from typing import Annotated, Any, TypedDict, TypeVar, get_type_hints
+from typing import Annotated, Any, TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +21,6 @@ from nhsvm.hierarchy import Hierarchy
 from nhsvm.registry import Option
 
 Names = str | Sequence[str] | None
-F = TypeVar("F", bound=Callable[..., Dataset])
 Records = Generator[tuple[int, Mapping[str, Any]], None, None]  # line or row, values
 
 
@@ -114,41 +111,6 @@ class TableOptions(TypedDict, total=False):
             "Raise on a bad record, or leave it out and count it in ``Dataset.skipped``.",
         ),
     ]
-
-
-class Declared:
-    """The options of a reader.
-
-    Parameters
-    ----------
-    options : type
-        ``TableOptions`` or one that extends it.
-    **others : Option
-        In place of those declared there.
-    """
-
-    def __init__(self, options: type, **others: Option) -> None:
-        hints = get_type_hints(options, include_extras=True)
-        self.options: dict[str, Option] = {name: kind.__metadata__[0] for name, kind in hints.items()} | others
-
-    def complete(self, reader: str, given: Mapping[str, Any]) -> Any:
-        """What was given, and defaults."""
-        unknown = given.keys() - self.options.keys()
-        if unknown:
-            raise TypeError(f"{reader}() got an unexpected keyword argument {min(unknown)!r}")
-        return {name: option.default for name, option in self.options.items()} | dict(given)
-
-    def __call__(self, read: F) -> F:
-        """Give a reader, which takes them all as ``**options``, the signature and the documentation of each."""
-        before = [p for p in signature(read).parameters.values() if p.kind is not Parameter.VAR_KEYWORD]
-        named = [Parameter(name, Parameter.KEYWORD_ONLY, default=o.default) for name, o in self.options.items()]
-        read.__signature__ = Signature([*before, *named])  # type: ignore[attr-defined]
-        entries = (
-            f"{name} : {option.kind}\n{indent(fill(option.doc, 112, break_on_hyphens=False), ' ' * 4)}"
-            for name, option in self.options.items()
-        )
-        read.__doc__ = cleandoc(read.__doc__ or "").replace("{options}", "\n".join(entries))
-        return read
 
 
 @dataclass(frozen=True)

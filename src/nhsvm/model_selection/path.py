@@ -1,22 +1,40 @@
-"""Fits along C, each of which starts from the dual variables of the one before."""
+"""Fits along C, each of which starts from the dual variables of the one before; those of a search, within its time."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import warnings
+from collections.abc import Callable, Iterable, Iterator
 from copy import copy
-from typing import Any
+from dataclasses import dataclass, field, replace
+from math import inf, isfinite, sqrt
+from typing import NamedTuple
 
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import Pipeline
 
-from nhsvm.errors import OptionError
+from nhsvm.errors import DataError, MemoryWarning, NHSVMError, OptionError
+from nhsvm.estimators._base import HierarchicalSVM
 from nhsvm.estimators._options import streams
-from nhsvm.model_selection.grid import costs, last_step
+from nhsvm.estimators._problem import LearningProblem
+from nhsvm.model_selection.grid import Setting, costs, last_name, last_step
+from nhsvm.model_selection.held_out import Parts, Scores
+from nhsvm.model_selection.result import CUT, DONE, OPEN, UNPROVED, Trial, Untried
+from nhsvm.typing import Estimator, LabelsLike, MatrixLike, Record, SampleWeights
+
+FALLEN, LATE, STOPPED = "the score had fallen", "time budget", "interrupted"
+Clock = Callable[[], float]
+Report = Callable[[Trial], object]
 
 
 def regularization_path(
-    estimator: Any, X: Any, y: Any, Cs: Any, *, sample_weight: Any = None
-) -> Iterator[tuple[float, Any]]:
+    estimator: Estimator,
+    X: MatrixLike,
+    y: LabelsLike,
+    Cs: float | Iterable[float],
+    *,
+    sample_weight: SampleWeights = None,
+) -> Iterator[tuple[float, Estimator]]:
     """Fitted models along a path of C, from the smallest to the largest.
 
     Cheaper than as many fits, and the more so the closer the values are: each starts from the dual variables of the one
@@ -55,26 +73,28 @@ def regularization_path(
     return _path(clone(estimator), X, y, values, sample_weight)
 
 
-def _path(estimator: Any, X: Any, y: Any, values: tuple[float, ...], sample_weight: Any) -> Iterator[tuple[float, Any]]:
+def _path(
+    estimator: Estimator, X: MatrixLike, y: LabelsLike, values: tuple[float, ...], sample_weight: SampleWeights
+) -> Iterator[tuple[float, Estimator]]:
     steps, model = split_pipeline(estimator)
     if steps is not None:
         X = steps.fit_transform(X, y)
     warm = model.warm_start
-    go_on(model)
+    _go_on(model)
     problem = model.make_problem(X, y, sample_weight)
     for C in values:
         model.set_params(C=C).fit_problem(problem)
-        yield C, joined(steps, detached(model).set_params(warm_start=warm), estimator)
+        yield C, _joined(steps, _detached(model).set_params(warm_start=warm), estimator)
 
 
-def split_pipeline(estimator: Any) -> tuple[Any, Any]:
+def split_pipeline(estimator: Estimator) -> tuple[Pipeline | None, HierarchicalSVM]:
     """(steps before the last as a pipeline, or None if there are none; the last step)."""
     if not isinstance(estimator, Pipeline):
         return None, estimator
     return (estimator[:-1] if len(estimator.steps) > 1 else None), estimator.steps[-1][1]
 
 
-def joined(steps: Any, model: Any, like: Any) -> Any:
+def _joined(steps: Pipeline | None, model: HierarchicalSVM, like: Estimator) -> Estimator:
     """The opposite: a pipeline of fitted parts, if ``like`` is one."""
     if not isinstance(like, Pipeline):
         return model
@@ -82,13 +102,210 @@ def joined(steps: Any, model: Any, like: Any) -> Any:
     return Pipeline([*before, (like.steps[-1][0], model)])
 
 
-def go_on(model: Any) -> None:
+def _go_on(model: HierarchicalSVM) -> None:
     """Let the next fits of a model start from the last one, if its solver can."""
     model.set_params(warm_start=not streams(model))
 
 
-def detached(model: Any) -> Any:
+def _detached(model: HierarchicalSVM) -> HierarchicalSVM:
     """A fitted model that later fits of this one do not change, without dual variables."""
     other = copy(model)  # a fit replaces attributes, and does not change what they hold
     other._keep_nothing()
     return other
+
+
+# -- the fits of a search ----------------------------------------------------------------------------------------------
+
+
+@dataclass
+class SearchPath:
+    """One path of C, as far as a search has gone.
+
+    Attributes
+    ----------
+    setting : Setting
+    left : list of float
+        Values of C to go.
+    trials : list of Trial
+    untried : list of Untried
+    model : estimator, optional
+        What goes from one fit to the next, from the first on.
+    problem : LearningProblem, optional
+        What all its fits learn from.
+    """
+
+    setting: Setting
+    left: list[float]
+    trials: list[Trial] = field(default_factory=list)
+    untried: list[Untried] = field(default_factory=list)
+    problem: LearningProblem | None = None
+    model: HierarchicalSVM | None = None
+
+    def give_up(self, reason: str) -> None:
+        """No more fits."""
+        self.untried += [Untried(self.setting.shown, C, reason) for C in self.left]
+        self.left = []
+        self.forget()
+
+    def forget(self) -> None:
+        """Keep what was found, and nothing that fits go on from."""
+        self.problem = self.model = None
+
+    def note(self, trial: Trial) -> Trial:
+        """Keep a fit; one that goes on where the last was cut short takes its place."""
+        if self.trials and self.trials[-1].C == trial.C:
+            last = self.trials.pop()
+            trial = replace(trial, seconds=last.seconds + trial.seconds, passes=last.passes + trial.passes)
+        self.trials.append(trial)
+        if trial.state != CUT:
+            self.left.pop(0)
+        return trial
+
+    def has_fallen(self, scoring: str, patience: int | None, n_held_out: int) -> bool:
+        """Whether the last ``patience`` scores are all clearly below the best before them.
+
+        That is by more than the standard error of a share, √(s(1−s)/n), if the score is between 0 and 1.
+        """
+        scores = [trial.scores[scoring] for trial in self.trials if trial.state != CUT]
+        if patience is None or len(scores) <= patience:
+            return False
+        best = max(scores[:-patience])
+        return max(scores[-patience:]) < best - sqrt(max(0.0, best * (1 - best)) / n_held_out)
+
+
+class _Samples(NamedTuple):
+    """Samples as the last step of a pipeline takes them, and what has made them so."""
+
+    steps: Pipeline | None
+    X: MatrixLike
+    X_out: MatrixLike
+
+
+class Fits:
+    """Makes fits and scores them.
+
+    Parameters
+    ----------
+    estimator : estimator or pipeline
+    parts : Parts
+    scores : Scores
+    tol : float or None
+        Least tolerance of the search.
+    n_jobs : int or None
+    """
+
+    def __init__(
+        self, estimator: Estimator, parts: Parts, scores: Scores, tol: float | None, n_jobs: int | None
+    ) -> None:
+        self.estimator, self.parts, self.scores, self.tol, self.n_jobs = estimator, parts, scores, tol, n_jobs
+        self._transformed: dict[object, _Samples] = {}
+
+    def begin(self, path: SearchPath) -> HierarchicalSVM:
+        """An estimator with the path's setting, which goes on from fit to fit."""
+        steps, model = split_pipeline(clone(self.estimator).set_params(**path.setting.params))
+        if path.setting.steps not in self._transformed:
+            self._transformed[path.setting.steps] = self._transform(steps)
+        if self.tol is not None and last_name(self.estimator, "tol") not in path.setting.params:
+            model.set_params(tol=max(self.tol, model.tol))
+        if self.n_jobs is not None:
+            model.set_params(n_jobs=self.n_jobs)
+        if not self.scores.needs_probability:
+            model.set_params(probability=False)  # takes folds of its own, and labels do not depend on it
+        _go_on(model)
+        return model
+
+    def _transform(self, steps: Pipeline | None) -> _Samples:
+        if steps is None:
+            return _Samples(None, self.parts.X, self.parts.X_out)
+        try:
+            X = steps.fit_transform(self.parts.X, self.parts.y)
+            return _Samples(steps, X, steps.transform(self.parts.X_out))
+        except NHSVMError:
+            raise
+        except ValueError as error:
+            raise DataError(f"the steps before {type(self.estimator[-1]).__name__} failed: {error}") from error
+
+    def forget(self, paths: list[SearchPath]) -> None:
+        """Drop transformed samples that none of these paths needs."""
+        needed = {path.setting.steps for path in paths}
+        self._transformed = {key: found for key, found in self._transformed.items() if key in needed}
+
+    def fit(self, path: SearchPath, until: float, clock: Clock) -> Trial | None:
+        """The path's next fit, or None if it was interrupted; cut short when the clock says ``until``."""
+        if path.model is None:
+            path.model = self.begin(path)
+        model, C, own = path.model, path.left[0], path.model.callback
+        steps, X, X_out = self._transformed[path.setting.steps]
+        cut = False
+
+        def callback(record: Record) -> bool:
+            nonlocal cut
+            if own is not None and own(record):
+                return True
+            cut = cut or (clock() >= until and record["gap"] > model.tol)
+            return cut
+
+        model.set_params(C=C, callback=callback)
+        began = clock()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # the trial says it
+            warnings.simplefilter("ignore", MemoryWarning)  # there is an error if it comes true
+            if path.problem is None:
+                path.problem = model.make_problem(X, self.parts.y, self.parts.weight)
+            model.fit_problem(path.problem)
+        seconds = clock() - began
+        model.set_params(callback=own)
+        if model._interrupted:
+            return None
+        found = self.scores.of(model, X_out, self.parts, lambda: _joined(steps, _detached(model), self.estimator))
+        state = DONE
+        if model.gap_ > model.tol and (cut or not streams(model)):
+            state = CUT if cut else OPEN if isfinite(model.gap_) else UNPROVED
+        params = path.setting.params | {last_name(self.estimator, "C"): C}
+        return Trial(
+            params, path.setting.shown, C, found, seconds, model.n_iter_, model.gap_, self.parts.n_train, state
+        )
+
+
+def follow(
+    paths: list[SearchPath], fits: Fits, time_budget: float | None, clock: Clock, patience: int | None, report: Report
+) -> bool:
+    """Fits along all paths, each within its share of the time, again and again as long as there is some.
+
+    Returns
+    -------
+    bool
+        Whether the user interrupted it.
+    """
+    end = inf if time_budget is None else clock() + time_budget
+    pending, interrupted = list(paths), False
+    try:
+        while pending and clock() < end and not interrupted:
+            for k, path in enumerate(pending):
+                now = clock()
+                until = now + (end - now) / (len(pending) - k)
+                interrupted = _follow(path, fits, until, clock, patience, report)
+                fits.forget([one for one in pending[k:] if one.left] if end == inf else pending)
+                if interrupted or clock() >= end:
+                    break
+            pending = [path for path in pending if path.left]
+    except KeyboardInterrupt:
+        interrupted = True
+    for path in paths:
+        path.give_up(STOPPED if interrupted else LATE)
+    return interrupted
+
+
+def _follow(path: SearchPath, fits: Fits, until: float, clock: Clock, patience: int | None, report: Report) -> bool:
+    """Fits of one path until it ends or the time does; whether the user interrupted it."""
+    while path.left:
+        trial = fits.fit(path, until, clock)
+        if trial is None:
+            return True
+        report(path.note(trial))
+        if path.has_fallen(fits.scores.first, patience, fits.parts.n_held_out):
+            path.give_up(FALLEN)
+        if clock() >= until:
+            return False
+    path.forget()
+    return False

@@ -3,45 +3,117 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from time import perf_counter
-from typing import Any
+from typing import Annotated, TypedDict, Unpack
 
 from sklearn.base import clone
 
+from nhsvm.checks import flag
 from nhsvm.errors import OptionError
-from nhsvm.estimators._options import check_jobs
-from nhsvm.model_selection._data import make_parts
-from nhsvm.model_selection._scoring import make_scores
-from nhsvm.model_selection._walk import Budget, Fits, Walk, walk_all
-from nhsvm.model_selection.grid import PAPER_LAMBDAS, Grid, costs, last_name, last_step, make_plan
-from nhsvm.model_selection.path import split_pipeline
+from nhsvm.model_selection.grid import PAPER_LAMBDAS, Costs, Grid, costs, last_name, last_step, make_plan
+from nhsvm.model_selection.held_out import Scoring, make_parts, make_scores
+from nhsvm.model_selection.path import Fits, SearchPath, follow, split_pipeline
 from nhsvm.model_selection.result import CUT, Trial, Tuning, choose
+from nhsvm.options import check_threads
+from nhsvm.registry import Declared, Option
 from nhsvm.sizes import is_number
+from nhsvm.typing import Estimator, LabelsLike, MatrixLike, SampleWeights, Seed
 
-Progress = Callable[[Trial, int, int], Any]
+Progress = Callable[[Trial, int, int], object]
 
 
+# -- how a search is made ----------------------------------------------------------------------------------------------
+
+
+def _positive_or_none(name: str, value: object) -> None:
+    if value is not None and (not is_number(value) or not 0 < value < float("inf")):
+        raise OptionError(f"{name} must be a positive number or None, not {value!r}")
+
+
+def _patience(name: str, value: object) -> None:
+    if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
+        raise OptionError(f"{name} must be a whole number of at least 1, or None, not {value!r}")
+
+
+def _progress(name: str, value: object) -> None:
+    if value is not None and not isinstance(value, bool) and not callable(value):
+        raise OptionError(f"{name} must be True, False, or a function of (trial, made, planned), not {value!r}")
+
+
+class SearchOptions(TypedDict, total=False):
+    """What :func:`tune` takes by name beside what it tries and learns from; each option is declared here, once."""
+
+    test_size: Annotated[
+        float,
+        Option(0.2, "float or int", "Share of samples to hold out, stratified as by :func:`hold_out_split`."),
+    ]
+    validation: Annotated[
+        tuple[MatrixLike, LabelsLike] | None,
+        Option(None, "(X, y), optional", "Samples to score instead. They are never learned from."),
+    ]
+    search_tol: Annotated[
+        float | None,
+        Option(
+            1e-2,
+            "float or None",
+            "``tol`` of the fits of the search, if the estimator's own is smaller. None is the estimator's own.",
+            _positive_or_none,
+        ),
+    ]
+    patience: Annotated[
+        int | None,
+        Option(
+            2,
+            "int or None",
+            "End a path of C after so many scores in a row below the best of that path; None goes through all.",
+            _patience,
+        ),
+    ]
+    time_budget: Annotated[
+        float | None,
+        Option(
+            None,
+            "float, optional",
+            "Seconds for the search, heeded between passes over the data; the refit comes on top, and takes what it "
+            "takes. Every setting gets its share, and what is left over goes round again. A fit that is cut short can "
+            "be the best only if none has come to its end.",
+            _positive_or_none,
+        ),
+    ]
+    n_jobs: Annotated[
+        int | None,
+        Option(None, "int, optional", "Threads of every fit; by default the estimator's own.", check_threads),
+    ]
+    random_state: Annotated[Seed, Option(None, "int, RandomState, Generator or None", "Of the split.")]
+    progress: Annotated[
+        bool | Progress | None,
+        Option(
+            None,
+            "bool or callable, optional",
+            "True prints a line a fit to stderr; a function is called with (trial, fits ended, fits planned).",
+            _progress,
+        ),
+    ]
+
+
+SEARCH = Declared(SearchOptions)
+
+
+@SEARCH
 def tune(
-    estimator: Any,
-    X: Any,
-    y: Any,
+    estimator: Estimator,
+    X: MatrixLike,
+    y: LabelsLike,
     *,
     grid: Grid = None,
-    C: Any = None,
-    lam: Any = None,
-    scoring: Any = None,
-    test_size: float = 0.2,
-    validation: Any = None,
-    sample_weight: Any = None,
+    C: Costs = None,
+    lam: Costs = None,
+    scoring: Scoring | Mapping[str, Scoring] | Iterable[Scoring] = None,
+    sample_weight: SampleWeights = None,
     refit: bool = True,
-    search_tol: float | None = 1e-2,
-    patience: int | None = 2,
-    time_budget: float | None = None,
-    n_jobs: int | None = None,
-    random_state: Any = None,
-    progress: bool | Progress | None = None,
+    **options: Unpack[SearchOptions],
 ) -> Tuning:
     """Choose parameters by a score on held-out samples, then learn from all with the best (Section 8 of the paper).
 
@@ -66,28 +138,11 @@ def tune(
     scoring : str, callable, list or dict, optional
         A score of :func:`nhsvm.metrics.scorers` or of scikit-learn by name, or a function of (model, X, y). Of several,
         the first decides. By default accuracy; for label sets, of whole sets.
-    test_size : float or int
-        Share of samples to hold out, stratified as by :func:`hold_out_split`.
-    validation : (X, y), optional
-        Samples to score instead. They are never learned from.
     sample_weight : array, optional
         Weights of the fits. Scores do not use them, but samples of weight zero are not held out.
     refit : bool
         Learn from all of X with the best parameters, at the estimator's own ``tol``.
-    search_tol : float or None
-        ``tol`` of the fits of the search, if the estimator's own is smaller. None is the estimator's own.
-    patience : int or None
-        End a path of C after so many scores in a row below the best of that path; None goes through all.
-    time_budget : float, optional
-        Seconds for the search, heeded between passes over the data; the refit comes on top, and takes what it takes.
-        Every setting gets its share, and what is left over goes round again. A fit that is cut short can be the best
-        only if none has come to its end.
-    n_jobs : int, optional
-        Threads of every fit; by default the estimator's own.
-    random_state : int, RandomState, Generator or None
-        Of the split.
-    progress : bool or callable, optional
-        True prints a line a fit to stderr; a function is called with (trial, fits ended, fits planned).
+    {options}
 
     Returns
     -------
@@ -114,35 +169,56 @@ def tune(
     True
     """
     last = last_step(estimator)
-    _check(refit, search_tol, patience, time_budget, progress)
-    check_jobs(n_jobs)
+    flag("refit", refit)
+    how: SearchOptions = SEARCH.complete("tune", options)
     if isinstance(grid, str) and C is None and lam is None:
         lam = PAPER_LAMBDAS
     values = costs(C, lam)
-    parts = make_parts(last, X, y, sample_weight, validation, test_size, random_state)
+    parts = make_parts(last, X, y, sample_weight, how["validation"], how["test_size"], how["random_state"])
     plan = make_plan(estimator, grid, values, parts.multilabel)
     scores = make_scores(scoring, last.hierarchy, parts.targets, y)
-    fits = Fits(estimator, parts, scores, search_tol, n_jobs)
-    walks = [Walk(setting, list(setting.Cs)) for setting in plan.settings]
-    budget = Budget(time_budget, perf_counter)
-    interrupted = walk_all(walks, fits, budget, patience, _reporter(progress, walks, scores.first))
-    records = tuple(trial for walk in walks for trial in walk.trials)
+    fits = Fits(estimator, parts, scores, how["search_tol"], how["n_jobs"])
+    paths = [SearchPath(setting, list(setting.Cs)) for setting in plan.settings]
+    tell = _printed(scores.first) if how["progress"] is True else how["progress"]
+
+    def report(trial: Trial) -> None:
+        if tell:
+            ended = sum(one.state != CUT for path in paths for one in path.trials)
+            tell(trial, ended, ended + sum(len(path.left) for path in paths))
+
+    interrupted = follow(paths, fits, how["time_budget"], perf_counter, how["patience"], report)
+    records = tuple(trial for path in paths for trial in path.trials)
     if interrupted and not records:
         raise KeyboardInterrupt
     found = Tuning(
         scoring=scores.first,
         best=choose(records, scores.first),
         records=records,
-        untried=tuple(one for walk in walks for one in walk.untried),
+        untried=tuple(one for path in paths for one in path.untried),
         n_held_out=parts.n_held_out,
         interrupted=interrupted,
         plan=plan,
     )
-    return found if interrupted or not refit else refit_best(found, estimator, X, y, sample_weight, n_jobs=n_jobs)
+    return (
+        found if interrupted or not refit else refit_best(found, estimator, X, y, sample_weight, n_jobs=how["n_jobs"])
+    )
+
+
+def _printed(scoring: str) -> Progress:
+    def tell(trial: Trial, made: int, planned: int) -> None:
+        print(f"{made}/{planned}  {trial.line(scoring)}", file=sys.stderr, flush=True)
+
+    return tell
 
 
 def refit_best(
-    found: Tuning, estimator: Any, X: Any, y: Any, sample_weight: Any = None, *, n_jobs: int | None = None
+    found: Tuning,
+    estimator: Estimator,
+    X: MatrixLike,
+    y: LabelsLike,
+    sample_weight: SampleWeights = None,
+    *,
+    n_jobs: int | None = None,
 ) -> Tuning:
     """The same result with a ``model`` that has learned from all of X, y with the best parameters.
 
@@ -159,34 +235,3 @@ def refit_best(
     last.set_params(n_jobs=own)
     interrupted = found.interrupted or last._interrupted  # a model that was stopped is whole, and knows its gap
     return replace(found, model=model, refit_seconds=perf_counter() - began, interrupted=interrupted)
-
-
-def _check(refit: Any, search_tol: Any, patience: Any, time_budget: Any, progress: Any) -> None:
-    if not isinstance(refit, bool):
-        raise OptionError(f"refit must be True or False, not {refit!r}")
-    for name, value in (("search_tol", search_tol), ("time_budget", time_budget)):
-        if value is not None and (not is_number(value) or not 0 < value < float("inf")):
-            raise OptionError(f"{name} must be a positive number or None, not {value!r}")
-    if patience is not None and (not isinstance(patience, int) or isinstance(patience, bool) or patience < 1):
-        raise OptionError(f"patience must be a whole number of at least 1, or None, not {patience!r}")
-    if progress is not None and not isinstance(progress, bool) and not callable(progress):
-        raise OptionError(f"progress must be True, False, or a function of (trial, made, planned), not {progress!r}")
-
-
-def _reporter(progress: bool | Progress | None, walks: list[Walk], scoring: str) -> Callable[[Trial], Any]:
-    """What to call with every fit."""
-    tell = _printed(scoring) if progress is True else progress
-
-    def report(trial: Trial) -> None:
-        if tell:
-            ended = sum(one.state != CUT for walk in walks for one in walk.trials)
-            tell(trial, ended, ended + sum(len(walk.left) for walk in walks))
-
-    return report
-
-
-def _printed(scoring: str) -> Progress:
-    def tell(trial: Trial, made: int, planned: int) -> None:
-        print(f"{made}/{planned}  {trial.line(scoring)}", file=sys.stderr, flush=True)
-
-    return tell

@@ -3,29 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from numbers import Integral, Real
-from typing import Any
+from numbers import Integral
 
 import numpy as np
-import numpy.typing as npt
 
+from nhsvm.checks import flag
 from nhsvm.errors import DataError, OptionError
 from nhsvm.estimators._label_sets import encode_sets, is_multilabel
 from nhsvm.estimators._targets import encode
-from nhsvm.hierarchy import Hierarchy
-from nhsvm.model_selection._deal import deal_labels, deal_sets
+from nhsvm.hierarchy import Hierarchy, Ragged
+from nhsvm.sizes import is_number
+from nhsvm.typing import BoolArray, LabelsLike, PtrArray, Seed
 
-Samples = npt.NDArray[np.intp]
+_NOTHING = "so none can be held out: give more samples, or a validation set"
 
 
 def hold_out_split(
-    y: Any,
+    y: LabelsLike,
     *,
     test_size: float = 0.2,
-    random_state: Any = None,
+    random_state: Seed = None,
     cover: bool = False,
     hierarchy: Hierarchy | None = None,
-) -> tuple[Samples, Samples]:
+) -> tuple[PtrArray, PtrArray]:
     """Sample numbers to learn from and to hold out, both ascending.
 
     Every label gives the same share of its samples, as nearly as whole samples allow. So the held-out samples are a
@@ -64,12 +64,14 @@ def hold_out_split(
     ['dog', 'dog', 'cat']
     """
     size, rng = _size(test_size), _generator(random_state)
-    if not isinstance(cover, (bool, np.bool_)):
-        raise OptionError(f"cover must be True or False, not {cover!r}")
+    flag("cover", cover)
     if is_multilabel(y, hierarchy):
         sets = encode_sets(y, hierarchy, allow_empty=True)
-        return deal_sets(sets.indptr, sets.indices, size, rng, cover)
-    return deal_labels(encode(y, hierarchy).codes, size, rng, cover)
+        n_samples, out = sets.n_samples, _deal_sets(Ragged(sets.indptr, sets.indices), size, rng, cover)
+    else:
+        codes = encode(y, hierarchy).codes
+        n_samples, out = len(codes), _deal_labels(codes, size, rng, cover)
+    return np.setdiff1d(np.arange(n_samples), out), np.sort(out)
 
 
 class HoldOut:
@@ -94,20 +96,21 @@ class HoldOut:
         self,
         test_size: float = 0.2,
         *,
-        random_state: Any = None,
+        random_state: Seed = None,
         cover: bool = False,
         hierarchy: Hierarchy | None = None,
     ) -> None:
         self.test_size, self.random_state, self.cover, self.hierarchy = test_size, random_state, cover, hierarchy
 
-    def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[Samples, Samples]]:
+    def split(self, X: object, y: LabelsLike = None, groups: object = None) -> Iterator[tuple[PtrArray, PtrArray]]:
         """The one pair of (samples to learn from, samples to hold out)."""
         if y is None:
             raise DataError("HoldOut splits by labels, so it needs y")
-        options = {"test_size": self.test_size, "random_state": self.random_state, "cover": self.cover}
-        yield hold_out_split(y, hierarchy=self.hierarchy, **options)
+        yield hold_out_split(
+            y, test_size=self.test_size, random_state=self.random_state, cover=self.cover, hierarchy=self.hierarchy
+        )
 
-    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+    def get_n_splits(self, X: object = None, y: LabelsLike = None, groups: object = None) -> int:
         """One."""
         return 1
 
@@ -115,17 +118,18 @@ class HoldOut:
         return f"HoldOut(test_size={self.test_size!r}, random_state={self.random_state!r}, cover={self.cover!r})"
 
 
-def _size(test_size: Any) -> float:
+def _size(test_size: object) -> float:
     """A share below 1, or a whole number."""
-    number = isinstance(test_size, Real) and not isinstance(test_size, bool)
-    if number and isinstance(test_size, Integral) and int(test_size) >= 1:
-        return int(test_size)
-    if number and 0 < test_size < 1:
-        return float(test_size)
+    is_whole = isinstance(test_size, Integral)
+    if is_number(test_size):
+        if is_whole and test_size >= 1:
+            return int(test_size)
+        if 0 < test_size < 1:
+            return float(test_size)
     raise OptionError(f"test_size must be a share between 0 and 1, or a number of samples, not {test_size!r}")
 
 
-def _generator(random_state: Any) -> np.random.Generator:
+def _generator(random_state: object) -> np.random.Generator:
     if isinstance(random_state, np.random.Generator):
         return random_state
     if isinstance(random_state, np.random.RandomState):
@@ -133,3 +137,94 @@ def _generator(random_state: Any) -> np.random.Generator:
     if random_state is None or (isinstance(random_state, Integral) and int(random_state) >= 0):
         return np.random.default_rng(0 if random_state is None else int(random_state))
     raise OptionError(f"random_state must be None, a seed ≥ 0, a RandomState or a Generator, not {random_state!r}")
+
+
+# -- which samples are held out ----------------------------------------------------------------------------------------
+
+
+def _deal_labels(codes: PtrArray, size: float, rng: np.random.Generator, cover: bool) -> PtrArray:
+    """Every (1/share)-th sample in an order sorted by label, random within a label."""
+    count = np.bincount(codes)
+    order = np.lexsort((rng.random(len(codes)), codes))
+    order = order[count[codes[order]] > 1]
+    if not len(order):
+        raise DataError(f"no label has a second sample, {_NOTHING}")
+    firsts = order[np.concatenate([[True], codes[order[1:]] != codes[order[:-1]]])]
+    step = _step(size, len(order), len(order) - len(firsts))
+    out = order[np.arange(rng.uniform(0, step), len(order), step).astype(int)]
+    n = round(len(order) / step)
+    if cover and len(firsts) <= n:  # a sample of every label without one, instead of others of labels with several
+        missing = firsts[~np.isin(codes[firsts], codes[out])]
+        further = out[np.concatenate([[False], codes[out[1:]] == codes[out[:-1]]])]
+        surplus = max(0, len(out) + len(missing) - n)
+        out = np.union1d(np.setdiff1d(out, further[np.arange(surplus) * len(further) // max(1, surplus)]), missing)
+    emptied = np.bincount(codes[out], minlength=len(count)) == count
+    return np.setdiff1d(out, firsts[emptied[codes[firsts]]])
+
+
+def _step(size: float, n_samples: int, most: int) -> float:
+    """One of so many samples is held out, and one in all at least."""
+    if isinstance(size, int):
+        if size > most:
+            raise OptionError(f"test_size={size}, but if every label is to keep a sample only {most} can be held out")
+        return n_samples / size
+    return min(1 / size, float(n_samples))
+
+
+def _deal_sets(sets: Ragged, size: float, rng: np.random.Generator, cover: bool) -> PtrArray:
+    """From the rarest label on, each sample goes to the side that keeps the shares of its labels nearest to ``size``.
+
+    References
+    ----------
+    K. Sechidis, G. Tsoumakas, I. Vlahavas (2011). On the stratification of multi-label data. ECML PKDD.
+    """
+    owner, sizes = sets.owners(), sets.sizes()
+    count = np.bincount(sets.indices)
+    free = np.ones(len(sizes), dtype=bool)
+    free[owner[count[sets.indices] == 1]] = False  # the only sample of a label
+    order = rng.permutation(np.flatnonzero(free))
+    if not len(order):
+        raise DataError(f"every sample has a label that no other has, {_NOTHING}")
+    # samples by their rarest labels, the rarest first; those without labels come last
+    some = sizes > 0
+    label = np.full(len(sizes), len(count))
+    label[some] = sets.indices[np.lexsort((sets.indices, count[sets.indices], owner))][sets.indptr[:-1][some]]
+    rarity = np.append(count, np.iinfo(np.int64).max)[label]
+    order = order[np.lexsort((label[order], rarity[order]))]
+    held = _dealt(sets, order.tolist(), 1 / _step(size, len(order), len(order)))
+    left = count - np.bincount(sets.indices[held[owner]], minlength=len(count))
+    if cover:  # hold out a sample of every label, where all labels of that sample keep another one
+        for i in order.tolist():
+            mine = sets.row(i)
+            if not held[i] and (left[mine] == count[mine]).any() and (left[mine] > 1).all():
+                held[i] = True
+                left[mine] -= 1
+    for i in np.flatnonzero(held):  # labels without a sample to learn from get one back
+        mine = sets.row(i)
+        if (left[mine] == 0).any():
+            held[i] = False
+            left[mine] += 1
+    held[order[-1]] |= not held.any()  # its labels have other samples
+    return np.flatnonzero(held)
+
+
+def _dealt(sets: Ragged, order: list[int], share: float) -> BoolArray:
+    """Which samples are held out: greedily, so that shares are right at any time.
+
+    Of the samples of label l that have been dealt, d_l more should have been held out, and d more of all. To hold
+    out the next one takes 1 from d and from the d_l of its labels; that is done if it makes d² + Σ d_l² smaller.
+    """
+    held = np.zeros(len(sets.indptr) - 1, dtype=bool)
+    ends, labels = sets.indptr.tolist(), sets.indices.tolist()
+    lack, lack_all = [0.0] * (int(sets.indices.max(initial=-1)) + 1), 0.0
+    for i in order:
+        mine = labels[ends[i] : ends[i + 1]]
+        lack_all += share
+        for label in mine:
+            lack[label] += share
+        if lack_all - 0.5 + sum(lack[label] - 0.5 for label in mine) > 0:
+            held[i] = True
+            lack_all -= 1
+            for label in mine:
+                lack[label] -= 1
+    return held
