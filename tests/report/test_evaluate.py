@@ -17,8 +17,8 @@ from sklearn.preprocessing import StandardScaler
 from estimators.problems import DAG, TREE, make, make_sets
 from nhsvm import NHSVM, FlatSVM, Hierarchy, metrics
 from nhsvm.report import Evaluation, evaluate
-from nhsvm.report import _answers as answers_module
-from nhsvm.report._measures import MEASURES, fitting
+from nhsvm.report import answers as answers_module
+from nhsvm.report.measures import MEASURES, fitting
 from report.saying import Says
 
 

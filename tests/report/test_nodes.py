@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nhsvm.report._confusions import confused_pairs
-from nhsvm.report._nodes import Compared, count_depths, count_nodes
-from nhsvm.report._truth import Truth, indicator
+from nhsvm.metrics.inputs import indicator
+from nhsvm.report.answers import Truth
+from nhsvm.report.counts import Compared, confused_pairs, count_depths, count_nodes
 from reference import report as reference
 from strategies import SPECIAL, hierarchies
 

@@ -15,8 +15,8 @@ import pytest
 from nhsvm import Hierarchy
 from nhsvm.errors import OptionError
 from nhsvm.report import evaluate, page, write_report
-from nhsvm.report._charts import Axis, convergence
-from nhsvm.report._summary import measure, sentences
+from nhsvm.report.measures import measure, sentences
+from nhsvm.report.page import Axis, convergence
 from report.saying import Says
 
 

@@ -104,8 +104,8 @@ def evaluate(
 
 def _wanted(metrics: str | None, loaded: LoadedModel) -> list[str]:
     """Names of the measures to show."""
-    from nhsvm.report._measures import fitting
-    from nhsvm.report._model import take_apart
+    from nhsvm.report.answers import take_apart
+    from nhsvm.report.measures import fitting
 
     parts = take_apart(loaded.model)
     known = fitting("sets" if parts.has_sets else "single", probabilities=parts.has_probabilities)
@@ -119,8 +119,7 @@ def _wanted(metrics: str | None, loaded: LoadedModel) -> list[str]:
 
 
 def _show(found: Evaluation, wanted: Sequence[str], branches: int, confusions: int) -> None:
-    from nhsvm.report._measures import MEASURES
-    from nhsvm.report._summary import measure, number, percent, sentences
+    from nhsvm.report.measures import MEASURES, measure, number, percent, sentences
 
     typer.echo(broken(" ".join(sentences(found))))
     for line in found.notes:

@@ -6,10 +6,20 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
-import scipy.sparse as sp
 
 from nhsvm.hierarchy import Hierarchy
-from nhsvm.metrics.inputs import Counts, Over, Roots, a_number, choice, closures, column_weights, make_pair, ratio
+from nhsvm.metrics.inputs import (
+    Counts,
+    Over,
+    Roots,
+    a_number,
+    by_level,
+    choice,
+    closures,
+    column_weights,
+    make_pair,
+    ratio,
+)
 from nhsvm.typing import FloatArray
 
 Average = Literal["micro", "samples"]
@@ -313,10 +323,8 @@ def accuracy_at_depth(
     {0: 1.0, 1: 0.5}
     """
     pair = make_pair(y_true, y_pred, hierarchy, labels, sample_weight)
-    graph = hierarchy.graph
     true, pred = (closures(y, hierarchy) for y in (pair.true, pair.pred))
-    shape = (hierarchy.n_nodes, graph.n_levels)
-    at = sp.csr_array((np.ones(shape[0], dtype=bool), graph.level, np.arange(shape[0] + 1)), shape=shape)
+    at = by_level(hierarchy)
     has = (true @ at).tocsr()
     wrong = has.multiply((true != pred).tocsr() @ at).tocsr()
     total, missed = (column_weights(m, pair.weight) for m in (has, wrong))

@@ -17,7 +17,7 @@ from nhsvm.checks import a_hierarchy
 from nhsvm.errors import DataError, LabelError, OptionError, UnknownLabelError
 from nhsvm.hierarchy import Hierarchy, VirtualLeaf
 from nhsvm.hierarchy.labels import samples
-from nhsvm.typing import BoolArray, FloatArray, IntArray
+from nhsvm.typing import BoolArray, FloatArray, IntArray, PtrArray
 
 Over = Literal["labels", "nodes"]
 Roots = bool | Literal["auto"]
@@ -120,6 +120,19 @@ def closures(y: sp.csr_array, hierarchy: Hierarchy) -> sp.csr_array:
     return found
 
 
+def indicator(nodes: IntArray, indptr: PtrArray, n_nodes: int) -> sp.csr_array:
+    """Booleans with ones at the given nodes of every sample."""
+    found = sp.csr_array((np.ones(len(nodes), dtype=bool), nodes, indptr), shape=(len(indptr) - 1, n_nodes))
+    found.sum_duplicates()  # a label named twice; sorts too
+    return found
+
+
+def by_level(hierarchy: Hierarchy) -> sp.csr_array:
+    """``[n, k]`` when node n is at level k."""
+    n, graph = hierarchy.n_nodes, hierarchy.graph
+    return sp.csr_array((np.ones(n, dtype=bool), graph.level, np.arange(n + 1)), shape=(n, graph.n_levels))
+
+
 def column_weights(y: sp.csr_array, weight: FloatArray) -> FloatArray:
     """For every column, the weight of the samples that have it."""
     found: FloatArray = np.bincount(y.indices, np.repeat(weight, _sizes(y)), y.shape[1]).astype(np.float64)
@@ -197,10 +210,7 @@ def indicators(y: Any, hierarchy: Hierarchy, columns: IntArray | None, name: str
             f"{name}: sample {one} has one label, {items[one]!r}, but sample {several} a set of labels, "
             f"{items[several]!r}; give every sample a set, or none"
         )
-    indptr = np.concatenate([[0], np.cumsum(sizes)])
-    found = sp.csr_array((np.ones(len(numbers), dtype=bool), numbers, indptr), shape=(len(items), hierarchy.n_nodes))
-    found.sum_duplicates()  # a label named twice; sorts too
-    return found
+    return indicator(numbers, np.concatenate([[0], np.cumsum(sizes)]), hierarchy.n_nodes)
 
 
 def column_numbers(labels: Any, hierarchy: Hierarchy, name: str) -> IntArray:

@@ -9,23 +9,19 @@
 (1.0, 0.0)
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from nhsvm.registry import on_first_use
 
 if TYPE_CHECKING:
-    from nhsvm.report._record import Evaluation
     from nhsvm.report.evaluation import evaluate
     from nhsvm.report.page import write_report
+    from nhsvm.report.record import Evaluation
 
 __all__ = ["Evaluation", "evaluate", "write_report"]
 
-_HOME = {"Evaluation": "_record", "evaluate": "evaluation", "write_report": "page"}  # imported on first use
-
-
-def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+_HOMES = {"Evaluation": "record", "evaluate": "evaluation", "write_report": "page"}
+__getattr__ = on_first_use(__name__, lambda: _HOMES)
 
 
 def __dir__() -> list[str]:

@@ -2,31 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np
+from sklearn.utils.validation import _num_samples
 
 from nhsvm.errors import DataError, OptionError
 from nhsvm.hierarchy import Hierarchy
 from nhsvm.metrics import lshtc_measures
-from nhsvm.report._answers import Answers, answer, n_samples_of
-from nhsvm.report._confusions import confused_pairs, error_distances, surest_errors
-from nhsvm.report._measures import measured, pair
-from nhsvm.report._model import facts, features, take_apart
-from nhsvm.report._nodes import Compared, count_depths, count_nodes
-from nhsvm.report._record import Evaluation, Nodes, plain
-from nhsvm.report._truth import read_truth
+from nhsvm.report.answers import Answers, answer, read_truth, take_apart
+from nhsvm.report.counts import Compared, confused_pairs, count_depths, count_nodes, surest_errors
+from nhsvm.report.measures import Given, measured
+from nhsvm.report.record import Evaluation, Nodes, plain
+from nhsvm.typing import Estimator, LabelsLike, MatrixLike
 
 
 def evaluate(
-    model: Any,
-    X: Any,
-    y: Any,
+    model: Estimator,
+    X: MatrixLike,
+    y: LabelsLike,
     *,
     hierarchy: Hierarchy | None = None,
-    texts: Sequence[Any] | None = None,
-    ids: Sequence[Any] | None = None,
+    texts: Sequence[object] | None = None,
+    ids: Sequence[object] | None = None,
     confusions: int = 50,
     examples: int = 40,
     bins: int = 10,
@@ -82,48 +80,48 @@ def evaluate(
     truth = read_truth(y, parts, hierarchy)
     n_samples = truth.true.shape[0]
     texts = _texts(X) if texts is None else texts
+    texts, ids = (None if given is None else _items(given) for given in (texts, ids))
     for name, given in (("X", X), ("texts", texts), ("ids", ids)):
-        if given is not None and n_samples_of(given) != n_samples:
-            raise DataError(f"y has {n_samples} samples, but {name} {n_samples_of(given)}")
-    answers = answer(parts, features(parts, X), truth, bins)
+        if given is not None and _num_samples(given) != n_samples:
+            raise DataError(f"y has {n_samples} samples, but {name} {_num_samples(given)}")
+    answers = answer(parts, X, truth, bins)
     compared = Compared(truth, answers.pred)
-    nodes = count_nodes(compared, parts.last)
-    distances = None if parts.has_sets else error_distances(compared)
+    wrong = compared.wrong
+    nodes = count_nodes(compared, parts)
+    distances = None
+    if not parts.has_sets:
+        distances = compared.distances(compared.true.indices[wrong], compared.pred.indices[wrong])
     found, n_confusions = confused_pairs(compared, nodes, confusions)
-    margins = answers.margins(compared.wrong)
+    margins, given = answers.margins(wrong), Given.of(compared)
     return Evaluation(
         kind="sets" if parts.has_sets else "single",
         n_samples=n_samples,
-        n_wrong=len(compared.wrong),
-        metrics=measured(compared, answers, distances),
-        lshtc=lshtc_measures(**pair(compared)),
+        n_wrong=len(wrong),
+        metrics=measured(given, compared, answers, distances),
+        lshtc=lshtc_measures(**given._asdict()),
         depths=count_depths(compared),
         nodes=nodes,
         confusions=found,
         n_confusions=n_confusions,
-        reliability=None if answers.bins is None else answers.bins.result(),
-        examples=surest_errors(
-            compared, nodes, margins, distances, texts=_items(texts), ids=_items(ids), most=examples
-        ),
+        reliability=answers.reliability,
+        examples=surest_errors(compared, nodes, margins, distances, texts=texts, ids=ids, most=examples),
         history=plain(parts.history),
-        facts=plain(facts(parts)),
+        facts=plain(parts.facts()),
         notes=_notes(compared, answers, nodes),
     )
 
 
-def _texts(X: Any) -> Any:
-    """X itself if it is a list, an array or a column of text."""
-    if len(getattr(X, "shape", (1,))) != 1 or not hasattr(X, "__len__") or not len(X):
+def _texts(X: MatrixLike) -> Sequence[object] | None:
+    """X if it is a list, an array or a column of text."""
+    if len(getattr(X, "shape", (1,))) != 1 or not isinstance(X, Collection) or not len(X):
         return None
     items = _items(X)
     return items if isinstance(items[0], str) else None
 
 
-def _items(given: Any) -> Any:
+def _items(given: Iterable[object]) -> Sequence[object]:
     """A sequence that counts from 0, whatever index a column has."""
-    if given is None or isinstance(given, (list, tuple, np.ndarray)):
-        return given
-    return list(given)
+    return given if isinstance(given, (list, tuple)) else list(given)
 
 
 def _notes(compared: Compared, answers: Answers, nodes: Nodes) -> list[str]:

@@ -1,22 +1,27 @@
-"""``write_report``: an evaluation as one HTML page that needs nothing else."""
+"""``write_report``: an evaluation as one HTML page that needs nothing else; its charts as places of lines and marks."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
 import json
+import math
 import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from importlib.resources import files
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from nhsvm._atomic import write_file
 from nhsvm.errors import OptionError
-from nhsvm.report._charts import convergence, reliability
-from nhsvm.report._measures import MEASURES
-from nhsvm.report._record import Evaluation, plain, share
-from nhsvm.report._summary import measure, number, percent, sentences
+from nhsvm.report.measures import MEASURES, measure, number, percent, sentences
+from nhsvm.report.record import Counts, Evaluation, Nodes, Reliability, plain, share
+from nhsvm.typing import JSON, Array, Record
+
+if TYPE_CHECKING:
+    from jinja2 import Template
 
 MAX_NODES = 20_000  # in the picture: what a browser reads in a moment
 MAX_ROWS = 500  # of a table
@@ -24,6 +29,11 @@ _CARDS = {
     "single": ("accuracy", "hierarchical_f1", "f1_macro", "error_distance", "calibration_error"),
     "sets": ("example_jaccard", "hierarchical_f1", "f1_micro", "f1_macro", "auprc", "calibration_error"),
 }
+
+WIDTH, HEIGHT = 560, 320
+_LEFT, _RIGHT, _TOP, _BOTTOM = 64, 16, 14, 48
+_MARKS = 150  # marks on a line, at the most
+_WIDE = 20.0  # largest / smallest from which an axis is logarithmic
 
 
 def write_report(evaluation: Evaluation, path: str | os.PathLike[str], title: str | None = None) -> None:
@@ -61,12 +71,13 @@ def render(evaluation: Evaluation, title: str | None = None) -> str:
     if title is not None and (not isinstance(title, str) or not title.strip()):
         raise OptionError(f"title must be some text, not {title!r}")
     style, script = _asset("report.css"), _asset("report.js")
+    said = {name: measure(name, value) for name, value in evaluation.metrics.items()}
     page: str = _template().render(
         title=title or f"{evaluation.facts['model']}: evaluation",
         found=evaluation,
         summary=sentences(evaluation),
-        cards=[(MEASURES[name], measure(name, value)) for name, value in _cards(evaluation)],
-        measures=[(MEASURES[name], measure(name, value)) for name, value in evaluation.metrics.items()],
+        cards=[(MEASURES[name], said[name]) for name in _CARDS[evaluation.kind] if name in said],
+        measures=[(MEASURES[name], text) for name, text in said.items()],
         tree=_json(_tree(evaluation)),
         tree_cut=max(0, len(evaluation.nodes) - MAX_NODES),
         branches=_branches(evaluation),
@@ -82,17 +93,11 @@ def render(evaluation: Evaluation, title: str | None = None) -> str:
     return page
 
 
-def _jinja2() -> Any:
-    """The library, or an error that says how to get it."""
+def _template() -> Template:
     try:
         import jinja2
     except ImportError as error:
         raise ImportError("the report needs jinja2: pip install 'nhsvm[report]'") from error
-    return jinja2
-
-
-def _template() -> Any:
-    jinja2 = _jinja2()
     environment = jinja2.Environment(
         loader=jinja2.FunctionLoader(_asset),
         autoescape=True,
@@ -117,34 +122,38 @@ def _policy(style: str, script: str) -> str:
     )
 
 
-def _json(value: Any) -> str:
+def _json(value: JSON) -> str:
     """JSON that can stand inside a script element: no < of a label can end it."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-def _above(facts: dict[str, Any]) -> str:
+def _above(facts: Record) -> str:
     """By how much the objective may exceed the optimum, which lies between dual and primal value."""
     primal, dual = facts.get("objective"), facts.get("dual_objective")
     return f"{100 * (primal / dual - 1):.3g}%" if primal and dual and 0 < dual <= primal else ""
 
 
-def _cards(evaluation: Evaluation) -> list[tuple[str, float]]:
-    return [(k, evaluation.metrics[k]) for k in _CARDS[evaluation.kind] if k in evaluation.metrics]
-
-
-def _branches(evaluation: Evaluation) -> dict[str, Any]:
+def _branches(evaluation: Evaluation) -> Record:
     """Rows of the table of inner nodes, and how many there would be."""
-    nodes, which = evaluation.nodes, evaluation.branches()
-    columns = {name: getattr(nodes, name) for name in ("accuracy", "f1", "recall", "leaving", "weight")}
-    columns |= {"depth": nodes.depth, "classes": nodes.n_classes, "samples": nodes.samples}
-    columns |= {"missed": nodes.labels - nodes.found}
-    return {"rows": _rows(nodes.name, columns, which), "total": len(which)}
+    nodes = evaluation.nodes
+    columns = {
+        "accuracy": nodes.accuracy,
+        "f1": nodes.f1,
+        "recall": nodes.recall,
+        "leaving": nodes.leaving,
+        "weight": nodes.weight,
+        "depth": nodes.depth,
+        "classes": nodes.n_classes,
+        "samples": nodes.samples,
+        "missed": nodes.labels - nodes.found,
+    }
+    return _table(nodes, columns, evaluation.branches())
 
 
-def _labels(evaluation: Evaluation) -> dict[str, Any]:
+def _labels(evaluation: Evaluation) -> Record:
     """Rows of the table of labels."""
-    nodes, which = evaluation.nodes, evaluation.labels()
+    nodes = evaluation.nodes
     columns = {
         "samples": nodes.own,
         "predicted": nodes.own_said,
@@ -154,64 +163,221 @@ def _labels(evaluation: Evaluation) -> dict[str, Any]:
         "missed": nodes.own - nodes.own_found,
         "seen": nodes.is_class,
     }
-    return {"rows": _rows(nodes.name, columns, which), "total": len(which)}
+    return _table(nodes, columns, evaluation.labels())
 
 
-def _rows(names: tuple[str, ...], columns: dict[str, Any], which: Any) -> list[dict[str, Any]]:
+def _table(nodes: Nodes, columns: dict[str, Array], which: Counts) -> Record:
     shown = which[:MAX_ROWS]
-    values = [{"name": names[i]} for i in shown.tolist()]
-    for key, column in columns.items():
-        for row, value in zip(values, column[shown].tolist(), strict=True):
-            row[key] = value
-    return values
+    columns = {"name": np.array(nodes.name, dtype=object)} | columns
+    values = zip(*(column[shown].tolist() for column in columns.values()), strict=True)
+    return {"rows": [dict(zip(columns, row, strict=True)) for row in values], "total": len(which)}
 
 
-def _tree(evaluation: Evaluation) -> dict[str, Any]:
+def _tree(evaluation: Evaluation) -> JSON:
     """What the picture is drawn from: columns over the first nodes, level by level."""
-    nodes = evaluation.nodes
-    shown = slice(0, MAX_NODES)  # parents come before children, so a parent is never missing
+    nodes, totals = evaluation.nodes, evaluation.lshtc
     own, classes = nodes.own.copy(), (nodes.is_class | ((nodes.own > 0) & ~nodes.is_inner)).astype(np.int64)
     for i in range(len(nodes) - 1, MAX_NODES - 1, -1):  # what is cut off counts with its parent
         for values in (own, classes):
             values[nodes.parent[i]] += values[i]
     colours = ("accuracy", "recall", "f1") if evaluation.kind == "single" else ("f1", "accuracy", "recall")
-    shares = {name: _rounded(getattr(nodes, name)[shown]) for name in (*colours, "precision", "leaving")}
-    return {
-        "kind": evaluation.kind,
-        "colours": [*colours, *(["weight"] if np.isfinite(nodes.weight).any() else [])],
-        "name": nodes.short[shown],
-        "full": nodes.name[shown],
-        "parent": plain(nodes.parent[shown]),
-        "own": plain(own[shown]),
-        "itself": _rounded(share(nodes.own_found, nodes.own)[shown]),
-        "itselfF1": _rounded(share(2 * nodes.own_found, nodes.own + nodes.own_said)[shown]),
-        "class": plain(classes[shown]),
-        "known": plain(nodes.is_known[shown].astype(int)),
-        "samples": plain(nodes.samples[shown]),
-        "predicted": plain(nodes.predicted[shown]),
-        "missed": plain((nodes.labels - nodes.found)[shown]),
-        **shares,
-        "weight": _rounded(nodes.weight[shown]),
-        "all": plain(_all(evaluation)),
+    columns = {
+        "name": nodes.short,
+        "full": nodes.name,
+        "parent": nodes.parent,
+        "own": own,
+        "itself": share(nodes.own_found, nodes.own),
+        "itselfF1": share(2 * nodes.own_found, nodes.own + nodes.own_said),
+        "class": classes,
+        "known": nodes.is_known.astype(int),
+        "samples": nodes.samples,
+        "predicted": nodes.predicted,
+        "missed": nodes.labels - nodes.found,
+        **{name: getattr(nodes, name) for name in (*colours, "precision", "leaving")},
+        "weight": nodes.weight,
     }
+    # parents come before children, so a parent is never missing
+    shown = {name: np.round(c, 4) if isinstance(c, np.ndarray) else c for name, c in columns.items()}
+    return plain(
+        {
+            "kind": evaluation.kind,
+            "colours": [*colours, *(["weight"] if np.isfinite(nodes.weight).any() else [])],
+            **{name: column[:MAX_NODES] for name, column in shown.items()},
+            "all": {  # the numbers of the box above several roots
+                "samples": evaluation.n_samples,
+                "predicted": evaluation.n_samples,
+                "accuracy": totals["micro_recall"],
+                "f1": totals["micro_f1"],
+                "precision": None,
+                "recall": None,
+                "missed": (nodes.own - nodes.own_found).sum(),
+                "leaving": None,
+                "weight": None,
+            },
+        }
+    )
 
 
-def _all(evaluation: Evaluation) -> dict[str, Any]:
-    """The numbers of the box above several roots."""
-    nodes, measures = evaluation.nodes, evaluation.lshtc
-    return {
-        "samples": evaluation.n_samples,
-        "predicted": evaluation.n_samples,
-        "accuracy": measures["micro_recall"],
-        "f1": measures["micro_f1"],
-        "precision": None,
-        "recall": None,
-        "missed": (nodes.own - nodes.own_found).sum(),
-        "leaving": None,
-        "weight": None,
-    }
+# -- charts ------------------------------------------------------------------------------------------------------------
 
 
-def _rounded(values: Any) -> list[float | None]:
-    found: list[float | None] = plain(np.round(values, 4))
-    return found
+@dataclass(frozen=True)
+class Tick:
+    """A place on an axis, and what is written there."""
+
+    at: float
+    text: str
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A point of a line; ``solid`` if it is exact."""
+
+    x: float
+    y: float
+    solid: bool
+    size: float
+    title: str
+
+
+@dataclass(frozen=True)
+class Line:
+    """A curve with its marks."""
+
+    name: str
+    css: str
+    path: str
+    marks: list[Mark]
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A picture with axes."""
+
+    id: str
+    title: str
+    description: str
+    x_label: str
+    y_label: str
+    x_ticks: list[Tick]
+    y_ticks: list[Tick]
+    lines: list[Line]
+    diagonal: str = ""
+    width: int = WIDTH
+    height: int = HEIGHT
+    left: int = _LEFT
+    right: int = WIDTH - _RIGHT
+    top: int = _TOP
+    bottom: int = HEIGHT - _BOTTOM
+
+
+class Axis:
+    """Numbers to places, linear or logarithmic, with round ticks.
+
+    Examples
+    --------
+    >>> [(tick.text, round(tick.at)) for tick in Axis([0.001, 1.0], 0, 300).ticks]
+    [('0.001', 0), ('0.01', 100), ('0.1', 200), ('1', 300)]
+    """
+
+    def __init__(self, values: Sequence[float], start: float, end: float, log: bool | None = None) -> None:
+        low, high = min(values), max(values)
+        self.log = (low > 0 and high / low > _WIDE) if log is None else log
+        if self.log:
+            low, high = 10.0 ** math.floor(math.log10(low) + 1e-9), 10.0 ** math.ceil(math.log10(high) - 1e-9)
+            high = high if high > low else 10 * low
+            steps = range(round(math.log10(low)), round(math.log10(high)) + 1)
+            numbers = [10.0**k for k in steps[:: max(1, math.ceil(len(steps) / 7))]]
+        else:
+            step = _round_step((high - low) or abs(high) or 1.0)
+            low, high = step * math.floor(low / step + 1e-9), step * math.ceil(high / step - 1e-9)
+            high = high if high > low else low + step
+            numbers = [low + k * step for k in range(round((high - low) / step) + 1)]
+        self._low, self._high, self._start, self._end = low, high, start, end
+        self.ticks = [Tick(round(self(value), 1), number(round(value, 12))) for value in numbers]
+
+    def __call__(self, value: float) -> float:
+        scale: Callable[[float], float] = math.log10 if self.log else float
+        low, high = scale(self._low), scale(self._high)
+        return self._start + (scale(value) - low) / (high - low) * (self._end - self._start)
+
+
+def _round_step(span: float) -> float:
+    """A step of 1, 2 or 5 times a power of ten that divides a span into about five."""
+    power = 10.0 ** math.floor(math.log10(span / 5))
+    return next(k * power for k in (1, 2, 5, 10) if k * power >= span / 5.0001)
+
+
+def convergence(history: Sequence[Record]) -> list[Chart]:
+    """The gap, and primal and dual, over seconds."""
+    certified = "Filled marks are exact, open ones are estimates made during a pass."
+    charts = []
+    gap = _points(history, "gap")
+    if gap:
+        last = number(history[-1]["gap"], 3)
+        kind = "" if history[-1].get("certified") else ", an estimate"
+        said = f"The relative gap over seconds of training; it ends at {last}{kind}. {certified}"
+        y_label = "(primal − dual) / primal"
+        charts.append(_over_seconds("gap", "Gap between primal and dual", said, y_label, {"gap": gap}))
+    both = {name: points for name in ("primal", "dual") if (points := _points(history, name))}
+    if both:
+        said = f"Primal and dual objective over seconds of training: the optimum lies between them. {certified}"
+        charts.append(_over_seconds("objective", "Primal and dual objective", said, "objective", both))
+    return charts
+
+
+Points = list[tuple[float, float, bool]]
+
+
+def _points(history: Sequence[Record], name: str) -> Points:
+    """(seconds, value, exact) where both are known, positive and worth a mark."""
+    found = [
+        (float(r["seconds"]), float(r[name]), bool(r.get("certified")))
+        for r in history
+        if r.get("seconds") is not None and r.get(name) is not None and r["seconds"] > 0 and r[name] > 0
+    ]
+    step = max(1, math.ceil(len(found) / _MARKS))
+    return found[::-step][::-1]  # the last one is always there
+
+
+def _over_seconds(id: str, title: str, description: str, y_label: str, lines: dict[str, Points]) -> Chart:
+    x = Axis([p[0] for points in lines.values() for p in points], _LEFT, WIDTH - _RIGHT)
+    y = Axis([p[1] for points in lines.values() for p in points], HEIGHT - _BOTTOM, _TOP)
+    drawn = []
+    for name, points in lines.items():
+        marks = [
+            Mark(round(x(s), 1), round(y(v), 1), exact, 3.5, f"{name} {number(v)} after {number(s, 3)} s")
+            for s, v, exact in points
+        ]
+        drawn.append(Line(name, "b" if name == "dual" else "a", _path(marks), marks))
+    return Chart(id, title, description, "seconds", y_label, x.ticks, y.ticks, drawn)
+
+
+def reliability(found: Reliability) -> Chart:
+    """Observed share over mean probability, beside the diagonal."""
+    x = Axis([0.0, 1.0], _LEFT, WIDTH - _RIGHT, log=False)
+    y = Axis([0.0, 1.0], HEIGHT - _BOTTOM, _TOP, log=False)
+    most = max(found.count)
+    marks = [
+        Mark(
+            round(x(p), 1), round(y(q), 1), True, round(3 + 7 * math.sqrt(n / most), 1),
+            f"probability {p:.2f}, observed {q:.2f}, {n:,} decisions",
+        )
+        for p, q, n in zip(found.confidence, found.observed, found.count, strict=True)
+    ]  # fmt: skip
+    return Chart(
+        "reliability",
+        "Reliability of probabilities",
+        f"The share of decisions that are true over the probability the model gave them, in {len(marks)} bins. On the "
+        f"diagonal, probabilities are what they say. The mean distance from it is {found.error:.3f}.",
+        "probability given by the model",
+        "share that is true",
+        x.ticks,
+        y.ticks,
+        [Line("observed", "a", _path(marks), marks)],
+        f"M{x(0):g},{y(0):g}L{x(1):g},{y(1):g}",
+    )
+
+
+def _path(marks: list[Mark]) -> str:
+    return "M" + "L".join(f"{mark.x:g},{mark.y:g}" for mark in marks)

@@ -1,22 +1,28 @@
-"""Counts of every node and of every depth, from sparse matrices: no loop over samples."""
+"""What is counted in truth and prediction: tables of nodes, of depths and of confused labels, and the surest errors.
+
+All counts come from sparse matrices over the nodes of the hierarchy: there is no loop over samples.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from nhsvm.hierarchy import Hierarchy, VirtualLeaf
 from nhsvm.metrics import accuracy_at_depth
-from nhsvm.metrics.inputs import closures
-from nhsvm.report._record import Counts, Depth, Nodes
-from nhsvm.report._truth import Truth
+from nhsvm.metrics.distances import path_lengths
+from nhsvm.metrics.inputs import by_level, closures
+from nhsvm.report.answers import Parts, Truth
+from nhsvm.report.record import Confusion, Counts, Depth, Example, Nodes, share
 from nhsvm.typing import FloatArray
 
 _JOINTS = "./:|>-_ "  # what may stand between a parent's name and the rest of its child's
+_SNIPPET = 280  # characters of a text
+_PATHS = 12  # labels of a sample that are shown
 
 
 @dataclass(frozen=True)
@@ -76,18 +82,27 @@ class Compared:
         graph = self.hierarchy.graph
         return np.flatnonzero(graph.reachable(seen, graph.parents))
 
+    @cached_property
+    def position(self) -> Counts:
+        """Where every node of the hierarchy is among those in use; −1 for others."""
+        found = np.full(self.hierarchy.n_nodes, -1)
+        found[self.used] = np.arange(len(self.used))
+        return found
 
-def count_nodes(compared: Compared, model: Any) -> Nodes:
-    """The table of all nodes in use."""
-    used, truth, graph = compared.used, compared.truth, compared.hierarchy.graph
-    position = np.full(graph.n_nodes, -1)
-    position[used] = np.arange(len(used))
+    def distances(self, a: Counts, b: Counts) -> FloatArray:
+        """Edges between nodes."""
+        return path_lengths(self.hierarchy.graph, a.astype(np.int32), b.astype(np.int32)) if len(a) else np.zeros(0)
+
+
+def count_nodes(compared: Compared, parts: Parts | None) -> Nodes:
+    """The table of all nodes in use; α is that of the model."""
+    used, graph = compared.used, compared.hierarchy.graph
     is_class = np.zeros(graph.n_nodes, dtype=bool)
-    is_class[truth.class_nodes] = True
+    is_class[compared.truth.class_nodes] = True
     first = np.array([row[0] if len(row := graph.parents.row(n)) else -1 for n in used], dtype=np.int64)
-    parent = np.where(first >= 0, position[first], -1)
+    parent = np.where(first >= 0, compared.position[first], -1)
     is_inner = np.zeros(len(used), dtype=bool)
-    is_inner[position[graph.parents.rows(used).indices]] = True
+    is_inner[compared.position[graph.parents.rows(used).indices]] = True
     name, short = _names(compared.hierarchy, used, parent)
 
     def below(values: Counts) -> Counts:
@@ -119,7 +134,7 @@ def count_nodes(compared: Compared, model: Any) -> Nodes:
         own_found=found[used],
         own_said=said[used],
         left=(missed.sum(axis=0) - stayed)[used],
-        weight=_weights(compared, model),
+        weight=_weights(compared, parts),
     )
 
 
@@ -134,10 +149,7 @@ def count_depths(compared: Compared) -> list[Depth]:
         hierarchy=hierarchy,
         labels=[hierarchy.nodes[i] for i in columns],
     )
-    at = sp.csr_array(
-        (np.ones(graph.n_nodes, dtype=bool), graph.level, np.arange(graph.n_nodes + 1)),
-        shape=(graph.n_nodes, graph.n_levels),
-    )
+    at = by_level(hierarchy)
     samples = _columns(sp.csr_array(true @ at))
     differ = sp.csr_array(sp.csr_array(true != pred) @ at)
     differ.sort_indices()
@@ -148,15 +160,16 @@ def count_depths(compared: Compared) -> list[Depth]:
         np.bincount(graph.level, _columns(m), graph.n_levels).astype(np.int64)
         for m in (sp.csr_array(true.multiply(pred)), true, pred)
     )
+    precision, recall, f1 = share(both, said), share(both, had), share(2 * both, had + said)
     return [
         Depth(
             depth=k,
             nodes=int(nodes[k]),
             samples=int(samples[k]),
             accuracy=right,
-            precision=_ratio(both[k], said[k]),
-            recall=_ratio(both[k], had[k]),
-            f1=_ratio(2 * both[k], had[k] + said[k]),
+            precision=float(precision[k]),
+            recall=float(recall[k]),
+            f1=float(f1[k]),
             first_errors=int(first[k]),
         )
         for k, right in accuracy.items()
@@ -169,17 +182,13 @@ def _columns(matrix: sp.csr_array) -> Counts:
     return found
 
 
-def _ratio(part: Any, whole: Any) -> float:
-    return float(part / whole) if whole else float("nan")
-
-
-def _weights(compared: Compared, model: Any) -> FloatArray:
+def _weights(compared: Compared, parts: Parts | None) -> FloatArray:
     """α of the nodes in use, which may have other numbers in the model's own hierarchy."""
     names = [compared.hierarchy.nodes[i] for i in compared.used]
-    own = getattr(model, "hierarchy_", None)
-    if own is None or not hasattr(model, "node_weights_"):
+    if parts is None or parts.ours is None:
         return np.full(len(names), np.nan)
-    return np.array([model.node_weights_[own.number(name)] if name in own else np.nan for name in names])
+    own, weights = parts.ours.hierarchy_, parts.ours.node_weights_
+    return np.array([weights[own.number(name)] if name in own else np.nan for name in names])
 
 
 def _names(hierarchy: Hierarchy, used: Counts, parent: Counts) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -206,3 +215,67 @@ def _rest(name: str, start: str) -> str:
 def text(label: object) -> str:
     """A label as text; a virtual leaf as the node it stands for."""
     return str(label.of if isinstance(label, VirtualLeaf) else label)
+
+
+# -- confusions and errors ---------------------------------------------------------------------------------------------
+
+
+def confused_pairs(compared: Compared, nodes: Nodes, most: int) -> tuple[list[Confusion], int]:
+    """The most frequent pairs of a missed label and a wrong one of the same sample; and how many pairs there are."""
+    pairs = sp.csr_array(compared.missed.T.astype(np.int64) @ compared.extra.astype(np.int64)).tocoo()
+    order = np.lexsort((pairs.col, pairs.row, -pairs.data))[:most]
+    true, pred, count = pairs.row[order], pairs.col[order], pairs.data[order]
+    distance = compared.distances(true, pred)
+    own = _columns(compared.true)
+    found = [
+        Confusion(nodes.name[t], nodes.name[p], int(c), float(part), float(d))
+        for t, p, c, part, d in zip(
+            compared.position[true], compared.position[pred], count, count / own[true], distance, strict=True
+        )
+    ]
+    return found, int(pairs.nnz)
+
+
+def surest_errors(
+    compared: Compared,
+    nodes: Nodes,
+    margins: FloatArray,
+    distances: FloatArray | None,
+    *,
+    texts: Sequence[object] | None,
+    ids: Sequence[object] | None,
+    most: int,
+) -> list[Example]:
+    """Errors with the largest margin first, and of single labels at most one for every pair."""
+    wrong = compared.wrong
+    order = np.lexsort((wrong, -np.nan_to_num(margins, nan=-np.inf)))
+    if distances is not None:
+        n = compared.hierarchy.n_nodes
+        key = compared.true.indices[wrong].astype(np.int64) * n + compared.pred.indices[wrong]
+        order = order[np.sort(np.unique(key[order], return_index=True)[1])]
+    found = []
+    for k in order[:most].tolist():
+        i = int(wrong[k])
+        found.append(
+            Example(
+                id=str(i if ids is None else ids[i]),
+                true=_paths(compared, compared.true, i, nodes),
+                predicted=_paths(compared, compared.pred, i, nodes),
+                distance=float("nan") if distances is None else float(distances[k]),
+                margin=float(margins[k]),
+                text="" if texts is None else _snippet(texts[i]),
+            )
+        )
+    return found
+
+
+def _snippet(text: object) -> str:
+    """The beginning of a text on one line."""
+    line = " ".join(str(text)[: 4 * _SNIPPET].split())
+    return line if len(line) <= _SNIPPET else line[: _SNIPPET - 1].rstrip() + "…"
+
+
+def _paths(compared: Compared, labels: sp.csr_array, sample: int, nodes: Nodes) -> list[list[str]]:
+    own = labels.indices[labels.indptr[sample] : labels.indptr[sample + 1]].tolist()
+    shown = [nodes.path(int(compared.position[node])) for node in own[:_PATHS]]
+    return shown if len(own) <= _PATHS else [*shown, [f"and {len(own) - _PATHS} more"]]

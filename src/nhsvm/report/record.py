@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, is_dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from nhsvm.typing import BoolArray, FloatArray
+from nhsvm.typing import JSON, BoolArray, FloatArray, Record
 
 Counts = npt.NDArray[np.int64]
 
@@ -201,13 +201,13 @@ class Evaluation:
     n_confusions: int
     reliability: Reliability | None
     examples: list[Example]
-    history: list[dict[str, Any]]
-    facts: dict[str, Any]
+    history: list[Record]
+    facts: Record
     notes: list[str]
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, JSON]:
         """Everything as dicts, lists, numbers, text and None (for NaN and infinity), ready for ``json.dump``."""
-        found: dict[str, Any] = plain(self)
+        found: dict[str, JSON] = plain(self)
         names = ("accuracy", "f1", "recall", "precision", "leaving")
         found["nodes"] |= {name: plain(getattr(self.nodes, name)) for name in names}
         return found
@@ -225,7 +225,7 @@ class Evaluation:
         return used[np.lexsort((used, -nodes.own_said[used], (nodes.own_found - nodes.own)[used]))]
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> JSON:
     """A value as JSON has it."""
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
