@@ -13,9 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from nhsvm.registry import Family, Spec, on_first_use
+from nhsvm.typing import Options
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -67,10 +68,10 @@ class Metric(Spec):
 
     best: int | None = 1
     single: bool = False
-    scorers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    scorers: Mapping[str, Options] = field(default_factory=dict)
 
 
-METRICS: Family[Metric, Callable[..., Any]] = Family(
+METRICS: Family[Metric, Callable[..., object]] = Family(
     "metric",
     __name__,
     [

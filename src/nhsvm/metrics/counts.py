@@ -2,38 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Literal
+from collections.abc import Callable, Sequence
+from typing import Literal
 
 import numpy as np
 
 from nhsvm.hierarchy import Hierarchy
 from nhsvm.metrics.inputs import (
-    Counts,
     Over,
+    Pair,
     Roots,
     a_number,
     by_level,
     choice,
     closures,
     column_weights,
+    documented,
     make_pair,
     ratio,
 )
-from nhsvm.typing import FloatArray
+from nhsvm.typing import FloatArray, Label, LabelsLike, SampleWeights
 
 Average = Literal["micro", "samples"]
 
 
+@documented
 def example_jaccard(
-    y_true: Any,
-    y_pred: Any,
+    y_true: LabelsLike,
+    y_pred: LabelsLike,
     *,
     hierarchy: Hierarchy,
     over: Over = "labels",
     roots: Roots = "auto",
-    labels: Sequence[Any] | None = None,
-    sample_weight: Any = None,
+    labels: Sequence[Label] | None = None,
+    sample_weight: SampleWeights = None,
 ) -> float:
     """Mean over samples of |Y ∩ Ŷ| / |Y ∪ Ŷ|, which the LSHTC challenges call accuracy.
 
@@ -41,18 +43,12 @@ def example_jaccard(
 
     Parameters
     ----------
-    y_true, y_pred : labels, label sets, or 0/1 matrix
-        One label a sample; or a set or list of labels a sample, which may be empty; or a dense or sparse matrix with a
-        column for every label.
+    {y}
     hierarchy : Hierarchy
     over : {"labels", "nodes"}
         Y is the set of labels as given, or these with everything above them.
-    roots : "auto" or bool
-        Whether roots count among the nodes. By default they do if there are several; the only root does not, since
-        every label has it. ``over="labels"`` leaves this aside.
-    labels : sequence of labels, optional
-        What the columns of a matrix are; by default ``hierarchy.leaves``.
-    sample_weight : array of n_samples, optional
+    {roots}
+    {given}
 
     Returns
     -------
@@ -72,35 +68,32 @@ def example_jaccard(
     return pair.mean(ratio(both, true + pred - both, true, 1.0))
 
 
+@documented
 def f1(
-    y_true: Any,
-    y_pred: Any,
+    y_true: LabelsLike,
+    y_pred: LabelsLike,
     *,
     hierarchy: Hierarchy,
     average: Literal["micro", "macro", "samples"] = "micro",
     over: Over = "labels",
     roots: Roots = "auto",
-    labels: Sequence[Any] | None = None,
-    sample_weight: Any = None,
+    labels: Sequence[Label] | None = None,
+    sample_weight: SampleWeights = None,
     zero_division: float = float("nan"),
 ) -> float:
     """F1 = 2 tp / (2 tp + fp + fn), from counts over all columns, or the mean over columns or over samples.
 
     Parameters
     ----------
-    y_true, y_pred : labels, label sets, or 0/1 matrix
-        See :func:`~nhsvm.metrics.example_jaccard`.
+    {y}
     hierarchy : Hierarchy
     average : {"micro", "macro", "samples"}
         Counts summed over everything; the mean of every column's F1; the mean of every sample's F1.
     over : {"labels", "nodes"}
         A column for each label as given, or for each node, which a sample has if it is one of its labels or above one.
         Over nodes, "micro" is :func:`~nhsvm.metrics.hierarchical_f1`.
-    roots : "auto" or bool
-        Whether roots count among the nodes; by default if there are several.
-    labels : sequence of labels, optional
-        What the columns of a matrix are; by default ``hierarchy.leaves``.
-    sample_weight : array of n_samples, optional
+    {roots}
+    {given}
     zero_division : float
         For "macro", the F1 of a column that is neither true nor predicted in any sample. By default (nan) it is left
         out of the mean. A number counts it in: the columns are then all of ``labels``, or all leaves and the inner
@@ -125,11 +118,10 @@ def f1(
     pair = make_pair(y_true, y_pred, hierarchy, labels, sample_weight).over(over, roots)
     if average == "samples":
         both, true, pred = pair.per_sample()
-        return pair.mean(ratio(2 * both, true + pred, true + pred, 1.0))
+        return pair.mean(_f1(both, true, pred))
     both, true, pred = pair.per_column()
     if average == "micro":
-        both, true, pred = (np.array([count.sum()]) for count in (both, true, pred))
-        return float(ratio(2 * both, true + pred, true + pred, 1.0)[0])
+        return float(_f1(*(np.array([count.sum()]) for count in (both, true, pred)))[0])
     used = true + pred > 0
     values = 2 * both[used] / (true + pred)[used]
     if not np.isnan(zero_division):
@@ -137,34 +129,31 @@ def f1(
     return float(values.mean()) if len(values) else 1.0
 
 
+@documented
 def hamming_distance(
-    y_true: Any,
-    y_pred: Any,
+    y_true: LabelsLike,
+    y_pred: LabelsLike,
     *,
     hierarchy: Hierarchy,
     over: Over = "labels",
     roots: Roots = "auto",
     normalize: bool = True,
-    labels: Sequence[Any] | None = None,
-    sample_weight: Any = None,
+    labels: Sequence[Label] | None = None,
+    sample_weight: SampleWeights = None,
 ) -> float:
     """Mean over samples of |Y △ Ŷ|, as a share of all labels or nodes there are.
 
     Parameters
     ----------
-    y_true, y_pred : labels, label sets, or 0/1 matrix
-        See :func:`~nhsvm.metrics.example_jaccard`.
+    {y}
     hierarchy : Hierarchy
     over : {"labels", "nodes"}
         Y is the set of labels as given, or these with everything above them.
-    roots : "auto" or bool
-        Whether roots count among the nodes; by default if there are several.
+    {roots}
     normalize : bool
         Divide by the number of columns: ``labels`` if given, else all leaves, and in both cases the further labels that
         occur; or all nodes that count. ``False`` gives the mean number of labels or nodes that are wrong.
-    labels : sequence of labels, optional
-        What the columns of a matrix are; by default ``hierarchy.leaves``.
-    sample_weight : array of n_samples, optional
+    {given}
 
     Returns
     -------
@@ -186,32 +175,30 @@ def hamming_distance(
     return wrong / max(pair.n_columns, 1) if normalize else wrong
 
 
+@documented
 def hierarchical_precision(
-    y_true: Any,
-    y_pred: Any,
+    y_true: LabelsLike,
+    y_pred: LabelsLike,
     *,
     hierarchy: Hierarchy,
     average: Average = "micro",
     roots: Roots = "auto",
-    labels: Sequence[Any] | None = None,
-    sample_weight: Any = None,
+    labels: Sequence[Label] | None = None,
+    sample_weight: SampleWeights = None,
     zero_division: float = 0.0,
 ) -> float:
     """The share of predicted nodes that are right: hP = Σ_i |Ā(Y_i) ∩ Ā(Ŷ_i)| / Σ_i |Ā(Ŷ_i)| [1]_.
 
+    Ā adds everything above a label, so it does not matter whether ancestors are written out.
+
     Parameters
     ----------
-    y_true, y_pred : labels, label sets, or 0/1 matrix
-        See :func:`~nhsvm.metrics.example_jaccard`. Ā adds everything above a label, so it does not matter
-        whether ancestors are written out.
+    {y}
     hierarchy : Hierarchy
     average : {"micro", "samples"}
         The ratio of sums above, or the mean of every sample's ratio.
-    roots : "auto" or bool
-        Whether roots count. By default they do if there are several; the only root does not, since every label has it.
-    labels : sequence of labels, optional
-        What the columns of a matrix are; by default ``hierarchy.leaves``.
-    sample_weight : array of n_samples, optional
+    {roots}
+    {given}
     zero_division : float
         The value where nothing is predicted but something is true. Where both are empty, they agree and it is 1.
 
@@ -231,19 +218,20 @@ def hierarchical_precision(
     >>> hierarchical_precision(["dog", "oak"], ["cat", "plant"], hierarchy=h)  # (1 + 1) / (2 + 1)
     0.6666666666666666
     """
-    weight, (both, true, pred) = _counts(y_true, y_pred, hierarchy, average, roots, labels, sample_weight)
-    return _mean(weight, ratio(both, pred, true, a_number("zero_division", zero_division)))
+    zero = a_number("zero_division", zero_division)
+    pair = make_pair(y_true, y_pred, hierarchy, labels, sample_weight)
+    return _mean_of_nodes(pair, average, roots, lambda both, true, pred: ratio(both, pred, true, zero))
 
 
 def hierarchical_recall(
-    y_true: Any,
-    y_pred: Any,
+    y_true: LabelsLike,
+    y_pred: LabelsLike,
     *,
     hierarchy: Hierarchy,
     average: Average = "micro",
     roots: Roots = "auto",
-    labels: Sequence[Any] | None = None,
-    sample_weight: Any = None,
+    labels: Sequence[Label] | None = None,
+    sample_weight: SampleWeights = None,
     zero_division: float = 0.0,
 ) -> float:
     """The share of true nodes that are found: hR = Σ_i |Ā(Y_i) ∩ Ā(Ŷ_i)| / Σ_i |Ā(Y_i)|.
@@ -257,19 +245,20 @@ def hierarchical_recall(
     >>> hierarchical_recall(["dog", "oak"], ["cat", "plant"], hierarchy=h)  # (1 + 1) / (2 + 2)
     0.5
     """
-    weight, (both, true, pred) = _counts(y_true, y_pred, hierarchy, average, roots, labels, sample_weight)
-    return _mean(weight, ratio(both, true, pred, a_number("zero_division", zero_division)))
+    zero = a_number("zero_division", zero_division)
+    pair = make_pair(y_true, y_pred, hierarchy, labels, sample_weight)
+    return _mean_of_nodes(pair, average, roots, lambda both, true, pred: ratio(both, true, pred, zero))
 
 
 def hierarchical_f1(
-    y_true: Any,
-    y_pred: Any,
+    y_true: LabelsLike,
+    y_pred: LabelsLike,
     *,
     hierarchy: Hierarchy,
     average: Average = "micro",
     roots: Roots = "auto",
-    labels: Sequence[Any] | None = None,
-    sample_weight: Any = None,
+    labels: Sequence[Label] | None = None,
+    sample_weight: SampleWeights = None,
 ) -> float:
     """The harmonic mean of both: hF = 2 hP hR / (hP + hR) = 2 Σ_i |Ā(Y_i) ∩ Ā(Ŷ_i)| / Σ_i (|Ā(Y_i)| + |Ā(Ŷ_i)|).
 
@@ -284,17 +273,18 @@ def hierarchical_f1(
     >>> hierarchical_f1(["dog", "oak"], ["cat", "plant"], hierarchy=h, roots=False)
     0.0
     """
-    weight, (both, true, pred) = _counts(y_true, y_pred, hierarchy, average, roots, labels, sample_weight)
-    return _mean(weight, ratio(2 * both, true + pred, true + pred, 1.0))
+    pair = make_pair(y_true, y_pred, hierarchy, labels, sample_weight)
+    return _mean_of_nodes(pair, average, roots, _f1)
 
 
+@documented
 def accuracy_at_depth(
-    y_true: Any,
-    y_pred: Any,
+    y_true: LabelsLike,
+    y_pred: LabelsLike,
     *,
     hierarchy: Hierarchy,
-    labels: Sequence[Any] | None = None,
-    sample_weight: Any = None,
+    labels: Sequence[Label] | None = None,
+    sample_weight: SampleWeights = None,
 ) -> dict[int, float]:
     """The share of samples whose prediction is right at depth 0, 1, 2, ….
 
@@ -304,12 +294,9 @@ def accuracy_at_depth(
 
     Parameters
     ----------
-    y_true, y_pred : labels, label sets, or 0/1 matrix
-        See :func:`~nhsvm.metrics.example_jaccard`.
+    {y}
     hierarchy : Hierarchy
-    labels : sequence of labels, optional
-        What the columns of a matrix are; by default ``hierarchy.leaves``.
-    sample_weight : array of n_samples, optional
+    {given}
 
     Returns
     -------
@@ -331,17 +318,17 @@ def accuracy_at_depth(
     return {int(k): float((total[k] - missed[k]) / total[k]) for k in np.flatnonzero(total)}
 
 
-def _counts(
-    y_true: Any, y_pred: Any, hierarchy: Hierarchy, average: Average, roots: Roots, labels: Any, sample_weight: Any
-) -> tuple[FloatArray, Counts]:
-    """The sizes of every sample's closures and the samples' weights; for "micro", those of all samples as one."""
+def _f1(both: FloatArray, true: FloatArray, pred: FloatArray) -> FloatArray:
+    return ratio(2 * both, true + pred, true + pred, 1.0)
+
+
+def _mean_of_nodes(
+    pair: Pair, average: Average, roots: Roots, ratios: Callable[[FloatArray, FloatArray, FloatArray], FloatArray]
+) -> float:
+    """The mean over samples of ratios of the sizes of closures; for "micro", their ratio for all samples as one."""
     choice("average", average, ("micro", "samples"))
-    pair = make_pair(y_true, y_pred, hierarchy, labels, sample_weight).over("nodes", roots)
+    pair = pair.over("nodes", roots)
     counts = pair.per_sample()
-    if average == "micro":
-        return np.ones(1), Counts(*(np.array([pair.weight @ count]) for count in counts))
-    return pair.weight, counts
-
-
-def _mean(weight: FloatArray, values: FloatArray) -> float:
-    return float(np.average(values, weights=weight))
+    if average == "samples":
+        return pair.mean(ratios(*counts))
+    return float(ratios(*(np.array([pair.weight @ count]) for count in counts))[0])

@@ -6,36 +6,35 @@ the shortest path from n up to c. If there are several roots, an unnamed node ab
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from math import prod
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 from scipy.optimize import linear_sum_assignment
 
 from nhsvm.hierarchy import Graph, Hierarchy, Ragged
-from nhsvm.metrics.inputs import Pair, make_pair, positive
-from nhsvm.typing import FloatArray, IntArray
+from nhsvm.metrics.inputs import Pair, documented, make_pair, positive
+from nhsvm.typing import FloatArray, IntArray, Label, LabelsLike, PtrArray, SampleWeights
 
 MAX_DISTANCE = 5.0
 BATCH = 2**17  # pairs of labels that are compared at a time
 MAX_CHOICES = 4096  # combinations of paths that are all tried for LCA-F1; with more, the first choices are taken
 
-Lengths = npt.NDArray[np.int64]
 Nodes = frozenset[int]
 Sides = tuple[Nodes, Nodes]  # the true side and the predicted side
 
 
+@documented
 def tree_distance(
-    y_true: Any,
-    y_pred: Any,
+    y_true: LabelsLike,
+    y_pred: LabelsLike,
     *,
     hierarchy: Hierarchy,
-    labels: Sequence[Any] | None = None,
-    sample_weight: Any = None,
+    labels: Sequence[Label] | None = None,
+    sample_weight: SampleWeights = None,
 ) -> float:
     """Mean number of edges between the true and the predicted label, the tree-induced error [1]_.
 
@@ -48,9 +47,7 @@ def tree_distance(
         With exactly one label a sample, on a leaf or an inner node; sets have
         :func:`~nhsvm.metrics.graph_accuracy`.
     hierarchy : Hierarchy
-    labels : sequence of labels, optional
-        What the columns of a matrix are; by default ``hierarchy.leaves``.
-    sample_weight : array of n_samples, optional
+    {given}
 
     Returns
     -------
@@ -71,13 +68,14 @@ def tree_distance(
     return pair.mean(path_lengths(hierarchy.graph, *pair.single("tree_distance")))
 
 
+@documented
 def lca_f1(
-    y_true: Any,
-    y_pred: Any,
+    y_true: LabelsLike,
+    y_pred: LabelsLike,
     *,
     hierarchy: Hierarchy,
-    labels: Sequence[Any] | None = None,
-    sample_weight: Any = None,
+    labels: Sequence[Label] | None = None,
+    sample_weight: SampleWeights = None,
 ) -> float:
     """Mean F1 of the paths from true and from predicted labels up to their lowest common ancestors [1]_.
 
@@ -98,12 +96,9 @@ def lca_f1(
 
     Parameters
     ----------
-    y_true, y_pred : labels, label sets, or 0/1 matrix
-        See :func:`~nhsvm.metrics.example_jaccard`.
+    {y}
     hierarchy : Hierarchy
-    labels : sequence of labels, optional
-        What the columns of a matrix are; by default ``hierarchy.leaves``.
-    sample_weight : array of n_samples, optional
+    {given}
 
     Returns
     -------
@@ -130,32 +125,30 @@ def lca_f1(
     return pair.mean(each_sample(pair, lambda true, pred: f1_of_sets(paths, true, pred)))
 
 
+@documented
 def graph_accuracy(
-    y_true: Any,
-    y_pred: Any,
+    y_true: LabelsLike,
+    y_pred: LabelsLike,
     *,
     hierarchy: Hierarchy,
     max_distance: float = MAX_DISTANCE,
-    labels: Sequence[Any] | None = None,
-    sample_weight: Any = None,
+    labels: Sequence[Label] | None = None,
+    sample_weight: SampleWeights = None,
 ) -> float:
     """Multi-label graph-induced accuracy (MGIA) [1]_: the distance of label sets, as a share of the largest.
 
     Labels that are in one of the sets Y and Ŷ only are paired with labels of the other set, each with at least one, or
     left alone. A pair costs the edges between its labels, as in :func:`~nhsvm.metrics.tree_distance`, a label that is
     alone costs ``max_distance``. With E, the cost of the cheapest pairing, the graph-induced error, the value of a
-    sample is 1 - E / (max_distance |Y △ Ŷ|).
+    sample is 1 - E / (max_distance |Y △ Ŷ|). Labels above others of the same set count as any other.
 
     Parameters
     ----------
-    y_true, y_pred : labels, label sets, or 0/1 matrix
-        See :func:`~nhsvm.metrics.example_jaccard`. Labels above others of the same set count as any other.
+    {y}
     hierarchy : Hierarchy
     max_distance : float
         What a label costs that is not paired.
-    labels : sequence of labels, optional
-        What the columns of a matrix are; by default ``hierarchy.leaves``.
-    sample_weight : array of n_samples, optional
+    {given}
 
     Returns
     -------
@@ -204,11 +197,7 @@ def pairing_cost(paths: UpwardPaths, true: Nodes, pred: Nodes, alone: float) -> 
 
 
 def path_lengths(graph: Graph, a: IntArray, b: IntArray) -> FloatArray:
-    """d(a, b) = min over common ancestors c of up(a, c) + up(b, c), for each pair of node numbers.
-
-    up(n, c) is the number of edges on the shortest path from n up to c, and a node is an ancestor of itself. If there
-    are several roots, an unnamed node above them is an ancestor of everything.
-    """
+    """d(a, b) = min over common ancestors c of up(a, c) + up(b, c), for each pair of node numbers."""
     keys, place = np.unique(a.astype(np.int64) * graph.n_nodes + b, return_inverse=True)
     found = np.empty(len(keys), dtype=np.int64)
     indptr, indices = graph.ancestors
@@ -221,7 +210,7 @@ def path_lengths(graph: Graph, a: IntArray, b: IntArray) -> FloatArray:
     return found[place].astype(np.float64)
 
 
-def _lengths(above: sp.csr_array, to_top: IntArray, a: Lengths, b: Lengths) -> Lengths:
+def _lengths(above: sp.csr_array, to_top: IntArray, a: PtrArray, b: PtrArray) -> PtrArray:
     """``above[n, c]`` is up(n, c) + 1, so that no stored number is zero."""
     lengths = to_top[a].astype(np.int64) + to_top[b]
     from_a, from_b = above[a], above[b]
@@ -255,12 +244,7 @@ def distances_up(graph: Graph) -> IntArray:
 
 
 class UpwardPaths:
-    """Shortest paths up. If there are several roots, an unnamed node, number ``n_nodes``, is above them.
-
-    Parameters
-    ----------
-    graph : Graph
-    """
+    """Shortest paths up. If there are several roots, an unnamed node, number ``n_nodes``, is above them."""
 
     def __init__(self, graph: Graph) -> None:
         self._graph, self._up = graph, distances_up(graph)
@@ -344,7 +328,7 @@ class _MinimalExtension:
         choices = prod(len(step.tops) for step in self._steps)
         several = {top for step in self._steps for top in step.tops}
         choices *= prod(max(len(self._below(side, top)) for side in (0, 1)) for top in several)
-        self._pick: Callable[[Iterable[Sides]], Sides] = self._best if choices <= MAX_CHOICES else self._first
+        self._pick: Callable[[Iterator[Sides]], Sides] = _smallest if choices <= MAX_CHOICES else next
 
     def smallest(self) -> Sides:
         """Both sides, such that every label has its path up and both sides have all ancestors that these lead to."""
@@ -368,13 +352,9 @@ class _MinimalExtension:
         """The labels of a side that have a node above them."""
         return frozenset(n for n in self._labels[side] if top in self._paths.above(n))
 
-    @staticmethod
-    def _best(found: Iterable[Sides]) -> Sides:
-        return min(found, key=lambda sides: (len(sides[0]) + len(sides[1]), -len(sides[0] & sides[1])))
 
-    @staticmethod
-    def _first(found: Iterable[Sides]) -> Sides:
-        return next(iter(found))
+def _smallest(found: Iterable[Sides]) -> Sides:
+    return min(found, key=lambda sides: (len(sides[0]) + len(sides[1]), -len(sides[0] & sides[1])))
 
 
 def _with(sides: Sides, side: int, nodes: Nodes) -> Sides:

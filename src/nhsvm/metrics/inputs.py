@@ -5,22 +5,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from inspect import cleandoc
+from typing import Literal, NamedTuple, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
 from nhsvm.checks import a_hierarchy
 from nhsvm.errors import DataError, LabelError, OptionError, UnknownLabelError
 from nhsvm.hierarchy import Hierarchy, VirtualLeaf
 from nhsvm.hierarchy.labels import samples
-from nhsvm.typing import BoolArray, FloatArray, IntArray, PtrArray
+from nhsvm.sizes import is_number
+from nhsvm.typing import BoolArray, FloatArray, IntArray, Label, LabelsLike, PtrArray, SampleWeights
 
 Over = Literal["labels", "nodes"]
 Roots = bool | Literal["auto"]
+Function = TypeVar("Function", bound=Callable[..., object])
+_TEXTS = {
+    "{y}": """y_true, y_pred : labels, label sets, or 0/1 matrix
+    One label a sample; or a set or list of labels a sample, which may be empty; or a dense or sparse matrix with a
+    column for every label.""",
+    "{roots}": """roots : "auto" or bool
+    Whether roots count among the nodes. By default they do if there are several; the only root does not, since every
+    label has it.""",
+    "{given}": """labels : sequence of labels, optional
+    What the columns of a matrix are; by default ``hierarchy.leaves``.
+sample_weight : array of n_samples, optional""",
+}
+
+
+def documented(measure: Function) -> Function:
+    """Write out the parameters that measures share in the documentation of one: ``{y}``, ``{roots}``, ``{given}``."""
+    text = cleandoc(measure.__doc__ or "")
+    for name, shared in _TEXTS.items():
+        text = text.replace(name, shared)
+    measure.__doc__ = text
+    return measure
 
 
 class Counts(NamedTuple):
@@ -65,7 +87,7 @@ class Pair:
             counted[pred.indices] = True
         if not counted.all():
             true, pred = true[:, counted], pred[:, counted]
-        return Pair(self.hierarchy, true, pred, self.weight, self.named)
+        return replace(self, true=true, pred=pred)
 
     @property
     def n_columns(self) -> int:
@@ -74,7 +96,7 @@ class Pair:
     def per_sample(self) -> Counts:
         """The sizes of every sample's sets."""
         common = self.true.multiply(self.pred).tocsr()
-        return Counts(*(_sizes(y).astype(np.float64) for y in (common, self.true, self.pred)))
+        return Counts(*(np.diff(y.indptr).astype(np.float64) for y in (common, self.true, self.pred)))
 
     def per_column(self) -> Counts:
         """The weighted number of samples that have each column."""
@@ -88,19 +110,26 @@ class Pair:
     def single(self, measure: str) -> tuple[IntArray, IntArray]:
         """Node numbers of the true and the predicted label of every sample, for measures that know no sets."""
         for y, name in ((self.true, "y_true"), (self.pred, "y_pred")):
-            bad = np.flatnonzero(_sizes(y) != 1)
-            if len(bad):
-                n = _sizes(y)[bad[0]]
-                raise LabelError(f"{measure} compares one label with one, but sample {bad[0]} of {name} has {n} labels")
+            sizes = np.diff(y.indptr)
+            for i in np.flatnonzero(sizes != 1)[:1]:
+                raise LabelError(
+                    f"{measure} compares one label with one, but sample {i} of {name} has {sizes[i]} labels"
+                )
         return self.true.indices, self.pred.indices
 
     @property
     def is_single(self) -> bool:
         """Whether every sample has one true and one predicted label."""
-        return all(bool((_sizes(y) == 1).all()) for y in (self.true, self.pred))
+        return all(bool((np.diff(y.indptr) == 1).all()) for y in (self.true, self.pred))
 
 
-def make_pair(y_true: Any, y_pred: Any, hierarchy: Hierarchy, labels: Sequence[Any] | None, weight: Any) -> Pair:
+def make_pair(
+    y_true: LabelsLike,
+    y_pred: LabelsLike,
+    hierarchy: Hierarchy,
+    labels: Sequence[Label] | None,
+    weight: SampleWeights,
+) -> Pair:
     """Check and encode what every measure is given."""
     a_hierarchy(hierarchy)
     columns = None if labels is None else column_numbers(labels, hierarchy, "labels")
@@ -135,12 +164,7 @@ def by_level(hierarchy: Hierarchy) -> sp.csr_array:
 
 def column_weights(y: sp.csr_array, weight: FloatArray) -> FloatArray:
     """For every column, the weight of the samples that have it."""
-    found: FloatArray = np.bincount(y.indices, np.repeat(weight, _sizes(y)), y.shape[1]).astype(np.float64)
-    return found
-
-
-def _sizes(y: sp.csr_array) -> npt.NDArray[np.int64]:
-    found: npt.NDArray[np.int64] = np.diff(y.indptr)
+    found: FloatArray = np.bincount(y.indices, np.repeat(weight, np.diff(y.indptr)), y.shape[1]).astype(np.float64)
     return found
 
 
@@ -160,7 +184,7 @@ def ratio(part: FloatArray, whole: FloatArray, other: FloatArray, zero_division:
     return np.where(empty, np.where(other == 0, 1.0, zero_division), values)
 
 
-def sample_weights(given: Any, n_samples: int) -> FloatArray:
+def sample_weights(given: SampleWeights, n_samples: int) -> FloatArray:
     """Finite weights ≥ 0, not all 0; ones if none are given."""
     if given is None:
         return np.ones(n_samples)
@@ -178,19 +202,12 @@ def sample_weights(given: Any, n_samples: int) -> FloatArray:
     return weight
 
 
-def indicators(y: Any, hierarchy: Hierarchy, columns: IntArray | None, name: str) -> sp.csr_array:
+def indicators(y: LabelsLike, hierarchy: Hierarchy, columns: IntArray | None, name: str) -> sp.csr_array:
     """Booleans, ``[i, n]`` when sample i has label n: no stored zeros, ascending columns.
 
     A label on an inner node is that node, whether or not it has a virtual leaf.
 
-    Parameters
-    ----------
-    y : labels, label sets or 0/1 matrix
-    hierarchy : Hierarchy
-    columns : array of node numbers, or None
-        What the columns of a matrix are; None for the leaves.
-    name : str
-        "y_true" or "y_pred", for messages.
+    ``columns`` are the nodes of the columns of a matrix, None for the leaves; ``name`` is that of ``y`` in messages.
     """
     if sp.issparse(y) or getattr(y, "ndim", 1) > 1:
         return _from_matrix(y, hierarchy, columns, name)
@@ -213,7 +230,7 @@ def indicators(y: Any, hierarchy: Hierarchy, columns: IntArray | None, name: str
     return indicator(numbers, np.concatenate([[0], np.cumsum(sizes)]), hierarchy.n_nodes)
 
 
-def column_numbers(labels: Any, hierarchy: Hierarchy, name: str) -> IntArray:
+def column_numbers(labels: Sequence[Label], hierarchy: Hierarchy, name: str) -> IntArray:
     """Node numbers of the labels that name the columns of a matrix, all different."""
     given = samples(labels)
     numbers = _numbers([given], hierarchy, name, place="")
@@ -229,7 +246,7 @@ def class_numbers(hierarchy: Hierarchy) -> IntArray:
     return hierarchy.numbers(list(hierarchy.leaves))
 
 
-def _numbers(rows: Iterable[Iterable[Any]], hierarchy: Hierarchy, name: str, place: str = ", sample {}") -> IntArray:
+def _numbers(rows: Iterable[Iterable[Label]], hierarchy: Hierarchy, name: str, place: str = ", sample {}") -> IntArray:
     found: list[int] = []
     for i, row in enumerate(rows):
         for label in row:
@@ -242,7 +259,7 @@ def _numbers(rows: Iterable[Iterable[Any]], hierarchy: Hierarchy, name: str, pla
     return np.array(found, dtype=np.int32)
 
 
-def _from_matrix(y: Any, hierarchy: Hierarchy, columns: IntArray | None, name: str) -> sp.csr_array:
+def _from_matrix(y: LabelsLike, hierarchy: Hierarchy, columns: IntArray | None, name: str) -> sp.csr_array:
     given = y if sp.issparse(y) else np.asarray(y)
     if given.ndim != 2 or given.dtype.kind not in "biuf":
         raise LabelError(f"{name} must be labels, label sets or a 0/1 matrix, not {given.dtype} of shape {given.shape}")
@@ -265,11 +282,7 @@ def _from_matrix(y: Any, hierarchy: Hierarchy, columns: IntArray | None, name: s
         sample = np.searchsorted(matrix.indptr, bad[0], side="right") - 1
         label = hierarchy.nodes[columns[matrix.indices[bad[0]]]]
         raise LabelError(f"{name}, sample {sample}: expected 0 or 1 for {label!r}, not {matrix.data[bad[0]]}")
-    numbers = columns[matrix.indices]
-    shape = (given.shape[0], hierarchy.n_nodes)
-    found = sp.csr_array((matrix.data.astype(bool), numbers, matrix.indptr), shape=shape)
-    found.sort_indices()
-    return found
+    return indicator(columns[matrix.indices], matrix.indptr, hierarchy.n_nodes)
 
 
 def _is_set(item: object, hierarchy: Hierarchy) -> bool:
@@ -287,17 +300,13 @@ def choice(name: str, value: object, allowed: tuple[object, ...]) -> None:
 
 def a_number(name: str, value: object, *, nan: bool = False) -> float:
     """``value`` as a float between 0 and 1."""
-    if not isinstance(value, bool) and isinstance(value, (int, float, np.integer, np.floating)):
-        number = float(value)
-        if 0 <= number <= 1 or (nan and np.isnan(number)):
-            return number
+    if is_number(value) and (0 <= value <= 1 or (nan and np.isnan(value))):
+        return float(value)
     raise OptionError(f"{name} must be a number from 0 to 1{' or nan' if nan else ''}, not {value!r}")
 
 
 def positive(name: str, value: object) -> float:
     """``value`` as a finite float above 0."""
-    if not isinstance(value, bool) and isinstance(value, (int, float, np.integer, np.floating)):
-        number = float(value)
-        if 0 < number < np.inf:
-            return number
+    if is_number(value) and 0 < value < np.inf:
+        return float(value)
     raise OptionError(f"{name} must be a finite number above 0, not {value!r}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,21 +11,31 @@ import scipy.sparse as sp
 from nhsvm.checks import a_hierarchy
 from nhsvm.errors import DataError, LabelError
 from nhsvm.hierarchy import Hierarchy
-from nhsvm.metrics.inputs import Roots, a_number, closures, column_numbers, indicators, node_mask, sample_weights
-from nhsvm.typing import FloatArray
+from nhsvm.metrics.inputs import (
+    Roots,
+    a_number,
+    closures,
+    column_numbers,
+    documented,
+    indicators,
+    node_mask,
+    sample_weights,
+)
+from nhsvm.typing import Array, FloatArray, Label, LabelsLike, PtrArray, SampleWeights
 
 BATCH = 2**22  # scores that are sorted at a time
 
 
+@documented
 def auprc(
-    y_true: Any,
-    node_scores: Any,
+    y_true: LabelsLike,
+    node_scores: npt.ArrayLike,
     *,
     hierarchy: Hierarchy,
-    nodes: Sequence[Any] | None = None,
+    nodes: Sequence[Label] | None = None,
     roots: Roots = "auto",
-    labels: Sequence[Any] | None = None,
-    sample_weight: Any = None,
+    labels: Sequence[Label] | None = None,
+    sample_weight: SampleWeights = None,
     zero_division: float = 0.0,
 ) -> float:
     r"""AU(PRC), the area under one precision-recall curve for all nodes together [1]_.
@@ -50,12 +59,9 @@ def auprc(
     hierarchy : Hierarchy
     nodes : sequence of nodes, optional
         What the columns of ``node_scores`` are; by default ``hierarchy.nodes``. With fewer, only these count.
-    roots : "auto" or bool
-        Whether roots count. By default they do if there are several; the only root does not, since every label has it.
+    {roots}
         C-HMCNN leaves out the three roots of the Gene Ontology, which is ``roots=False``. Virtual leaves never count.
-    labels : sequence of labels, optional
-        What the columns of ``y_true`` are if it is a matrix; by default ``hierarchy.leaves``.
-    sample_weight : array of n_samples, optional
+    {given}
     zero_division : float
         The value if no decision is positive.
 
@@ -113,7 +119,7 @@ def auprc(
     return float(gain @ precision / gain.sum())
 
 
-def _scores(given: Any, n_samples: int) -> npt.NDArray[Any]:
+def _scores(given: npt.ArrayLike, n_samples: int) -> Array:
     """Real numbers, one row a sample; in whatever precision they come."""
     if sp.issparse(given):
         raise DataError("node_scores must be dense: every node has a score")
@@ -128,9 +134,7 @@ def _scores(given: Any, n_samples: int) -> npt.NDArray[Any]:
     return scores
 
 
-def _at_least(
-    thresholds: npt.NDArray[Any], scores: npt.NDArray[Any], columns: npt.NDArray[np.int64], weight: FloatArray | None
-) -> FloatArray:
+def _at_least(thresholds: Array, scores: Array, columns: PtrArray, weight: FloatArray | None) -> FloatArray:
     """For each of the ascending thresholds, how many scores reach it; weighted by the row's weight."""
     total = np.zeros(len(thresholds))
     step = max(1, BATCH // max(1, len(columns)))

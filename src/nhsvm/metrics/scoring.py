@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -11,11 +10,12 @@ from nhsvm.checks import a_hierarchy
 from nhsvm.hierarchy import Hierarchy
 from nhsvm.metrics import METRICS
 from nhsvm.metrics.distances import MAX_DISTANCE, UpwardPaths, each_sample, f1_of_sets, pairing_cost, path_lengths
-from nhsvm.metrics.inputs import Pair, choice, make_pair, ratio
+from nhsvm.metrics.inputs import Pair, choice, documented, make_pair, ratio
+from nhsvm.typing import Label, LabelsLike, Options, SampleWeights
 
 
 def scorers(
-    hierarchy: Hierarchy, *, multilabel: bool = False, labels: Sequence[Any] | None = None
+    hierarchy: Hierarchy, *, multilabel: bool = False, labels: Sequence[Label] | None = None
 ) -> dict[str, Callable[..., float]]:
     """Scorers of all measures by name, for ``scoring=`` of ``GridSearchCV`` or ``cross_validate``.
 
@@ -47,7 +47,7 @@ def scorers(
 
     a_hierarchy(hierarchy)
     choice("multilabel", multilabel, (True, False))
-    given: dict[str, Any] = {"hierarchy": hierarchy}
+    given: Options = {"hierarchy": hierarchy}
     if labels is not None:
         given["labels"] = list(labels)
     return {
@@ -58,13 +58,14 @@ def scorers(
     }
 
 
+@documented
 def lshtc_measures(
-    y_true: Any,
-    y_pred: Any,
+    y_true: LabelsLike,
+    y_pred: LabelsLike,
     *,
     hierarchy: Hierarchy,
-    labels: Sequence[Any] | None = None,
-    sample_weight: Any = None,
+    labels: Sequence[Label] | None = None,
+    sample_weight: SampleWeights = None,
 ) -> dict[str, float]:
     """Accuracy; example-based, label-based and hierarchical precision, recall and F1; errors by distance [1]_ [2]_.
 
@@ -89,12 +90,9 @@ def lshtc_measures(
 
     Parameters
     ----------
-    y_true, y_pred : labels, label sets, or 0/1 matrix
-        See :func:`~nhsvm.metrics.example_jaccard`.
+    {y}
     hierarchy : Hierarchy
-    labels : sequence of labels, optional
-        What the columns of a matrix are; by default ``hierarchy.leaves``.
-    sample_weight : array of n_samples, optional
+    {given}
 
     References
     ----------

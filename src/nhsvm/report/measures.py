@@ -85,7 +85,7 @@ def measured(given: Given, compared: Compared, answers: Answers, distances: Floa
     named = given._asdict()
     n_samples = compared.true.shape[0]
     right = 1.0 - len(compared.wrong) / n_samples
-    found = {name: metrics.METRICS[name](**named) for name in _PLAIN}
+    found = {name: getattr(metrics, name)(**named) for name in _PLAIN}
     found |= {
         "f1_micro": metrics.f1(**named),
         "f1_macro": metrics.f1(average="macro", **named),
