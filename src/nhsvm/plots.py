@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
 from nhsvm.errors import NHSVMError, OptionError
 from nhsvm.hierarchy import Hierarchy, VirtualLeaf
 from nhsvm.hierarchy.graph import Graph
-from nhsvm.typing import FloatArray
+from nhsvm.typing import Estimator, FloatArray, Floats, Options
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 __all__ = ["plot_convergence", "plot_explanation", "plot_weights"]
 
-_Numbers = npt.NDArray[np.floating[Any]]
 _PANELS = 12  # explanations in one figure
 _NAME = 32  # characters of a node or feature of an explanation
 _NODE = 40  # characters of a node's name in a hierarchy
@@ -32,7 +31,7 @@ _CHARACTER, _LETTER = 0.078, 0.067  # inches of a character in the list and in a
 _INDENT, _CELL, _BAR = 0.24, 0.5, 1.8  # inches of the list
 
 
-def pyplot() -> Any:
+def pyplot() -> ModuleType:
     """``matplotlib.pyplot``; an error that says how to install it."""
     try:
         import matplotlib.pyplot as plt
@@ -41,7 +40,7 @@ def pyplot() -> Any:
     return plt
 
 
-def axes_of(ax: Axes | None, **settings: Any) -> Axes:
+def axes_of(ax: Axes | None, **settings: object) -> Axes:
     """The axes that were given, or new ones in a figure of these settings."""
     if ax is None:
         made: Axes = pyplot().subplots(layout="constrained", **settings)[1]
@@ -49,7 +48,7 @@ def axes_of(ax: Axes | None, **settings: Any) -> Axes:
     return ax
 
 
-def plot_convergence(models: Any, ax: Axes | None = None) -> Axes:
+def plot_convergence(models: Estimator | Mapping[str, Estimator], ax: Axes | None = None) -> Axes:
     """The relative gap of fits against time, on logarithmic axes.
 
     Parameters
@@ -66,7 +65,7 @@ def plot_convergence(models: Any, ax: Axes | None = None) -> Axes:
     -----
     Filled marks are certified: primal and dual were measured exactly. Open ones are estimates from what a pass met.
     """
-    named = dict(models) if isinstance(models, Mapping) else {type(models).__name__: models}
+    named = models if isinstance(models, Mapping) else {type(models).__name__: models}
     if not named:
         raise NHSVMError("no model to plot")
     for name, model in named.items():
@@ -74,16 +73,11 @@ def plot_convergence(models: Any, ax: Axes | None = None) -> Axes:
             raise NHSVMError(f"{name!r} has no history_: fit it first")
     axes = axes_of(ax)
     for name, model in named.items():
-        seconds = [record["seconds"] for record in model.history_]
-        gaps = [record["gap"] for record in model.history_]
+        seconds, gaps = ([record[key] for record in model.history_] for key in ("seconds", "gap"))
         line = axes.plot(seconds, gaps, "-o", label=name, fillstyle="none", markersize=4)[0]
         certified = [record for record in model.history_ if record["certified"]]
-        axes.plot(
-            [record["seconds"] for record in certified],
-            [record["gap"] for record in certified],
-            "o",
-            color=line.get_color(),
-        )
+        seconds, gaps = ([record[key] for record in certified] for key in ("seconds", "gap"))
+        axes.plot(seconds, gaps, "o", color=line.get_color())
     axes.set(xscale="log", yscale="log", xlabel="seconds", ylabel="(primal − dual) / primal")
     axes.grid(alpha=0.3)
     axes.legend()
@@ -208,7 +202,7 @@ def _shortened(text: str) -> str:
 # -- hierarchies -------------------------------------------------------------------------------------------------------
 
 
-def plot_weights(model: Any, ax: Axes | None = None, *, max_nodes: int = 60) -> Axes:
+def plot_weights(model: Estimator, ax: Axes | None = None, *, max_nodes: int = 60) -> Axes:
     """The hierarchy of a fitted model, with its weights α as colours and the lengths ‖U_n‖ of its node vectors as bars.
 
     Parameters
@@ -309,7 +303,7 @@ def _draw_tree(given: Axes | None, drawn: _Weights) -> Axes:
     ax.barh(row, _BAR * length, 0.5, bar, color="0.45")
     for node, name in enumerate(names):
         ax.text(x[node], row[node], name, fontsize=9, va="center_baseline")
-        middle: dict[str, Any] = {"fontsize": 8, "ha": "center", "va": "center_baseline"}
+        middle: Options = {"fontsize": 8, "ha": "center", "va": "center_baseline"}
         ax.text(cell + _CELL / 2, row[node], f"{alpha[node]:.2f}", color=_ink(shades[node]), **middle)
     ax.text(cell + _CELL / 2, -0.9, "α", fontsize=9, ha="center", va="center_baseline", color="0.35")
     ax.text(bar, -0.9, "length of U", fontsize=9, va="center_baseline", color="0.35")
@@ -352,7 +346,7 @@ def _draw_icicle(given: Axes | None, drawn: _Weights) -> Axes:
 
 
 def _boxes(
-    left: FloatArray, width: FloatArray, bottom: _Numbers, height: _Numbers | float, **style: Any
+    left: FloatArray, width: FloatArray, bottom: Floats, height: FloatArray | float, **style: Any
 ) -> PolyCollection:
     """Rectangles as one collection, which is quick for many."""
     from matplotlib.collections import PolyCollection

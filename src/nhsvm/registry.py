@@ -121,7 +121,7 @@ class Family(Mapping[str, Part], Generic[SpecType, Part]):
         """The error for what is neither a name nor what ``also`` says."""
         return OptionError(f"{self.option} must be one of {list(self)}{self.also}, not {given!r}")
 
-    def check_options(self, name: str, options: Mapping[str, Any]) -> None:
+    def check_options(self, name: str, options: Mapping[str, object]) -> None:
         """Raise an OptionError that names the first option which that part does not have, or needs."""
         spec = self.spec(name)
         unknown = sorted(options.keys() - set(spec.options))
@@ -133,13 +133,13 @@ class Family(Mapping[str, Part], Generic[SpecType, Part]):
             raise OptionError(f"{self.option}={name!r} needs {missing[0]}=")
 
 
-def on_first_use(package: str, homes: Callable[[], Mapping[str, str]]) -> Callable[[str], Any]:
+def on_first_use(package: str, homes: Callable[[], Mapping[str, str]]) -> Callable[[str], object]:
     """The ``__getattr__`` of a package whose public names are imported when first used: name → module.
 
     ``homes`` is a function, so that a part registered later is found too.
     """
 
-    def getattr_(name: str) -> Any:
+    def getattr_(name: str) -> object:
         home = homes().get(name)
         if home is None:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
@@ -150,10 +150,10 @@ def on_first_use(package: str, homes: Callable[[], Mapping[str, str]]) -> Callab
 
 # -- options -----------------------------------------------------------------------------------------------------------
 
-Check = Callable[[str, Any], None]
+Check = Callable[[str, object], None]
 
 
-def _unchecked(name: str, value: Any) -> None:
+def _unchecked(name: str, value: object) -> None:
     """Checked where it is used: a scheme or a loss says itself what it takes."""
 
 
@@ -225,7 +225,7 @@ class Declared:
         hints = get_type_hints(options, include_extras=True)
         self.options: dict[str, Option] = {name: kind.__metadata__[0] for name, kind in hints.items()} | others
 
-    def complete(self, function: str, given: Mapping[str, Any]) -> Any:
+    def complete(self, function: str, given: Mapping[str, object]) -> Any:
         """What was given, checked, and defaults."""
         unknown = given.keys() - self.options.keys()
         if unknown:

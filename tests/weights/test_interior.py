@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from nhsvm import node_weights
 from nhsvm.errors import NotSolvedError
 from nhsvm.weights import interior
-from nhsvm.weights.interior import Inverses, Powers, minimise
+from nhsvm.weights.interior import Descent, Elimination, Inverses, Powers, minimise
 from strategies import random_hierarchy
 
 positive = st.floats(1e-6, 1e3)
@@ -59,7 +59,7 @@ def test_the_proved_gap_is_true():
 
 
 def test_an_unproved_result_is_an_error(monkeypatch):
-    monkeypatch.setattr(interior, "_MOST_STEPS", 3)
+    monkeypatch.setattr(interior, "DESCENT", Descent(most_steps=3))
     with pytest.raises(NotSolvedError, match=r"after 2 steps the relative duality gap is .*, not both to 1e-08"):
         node_weights(random_hierarchy(30, 1, extra=1.0), "power")
 
@@ -85,7 +85,7 @@ def sparse_definite(n, seed):
 @pytest.mark.parametrize("n", [1, 50, 400, 1500])
 @pytest.mark.parametrize("largest_dense", [15_000, 10])
 def test_factorise_solves(n, largest_dense, monkeypatch):
-    monkeypatch.setattr(interior, "_LARGEST_DENSE", largest_dense)
+    monkeypatch.setattr(interior, "ELIMINATION", Elimination(largest_dense=largest_dense))
     H = sparse_definite(n, n) if n > 6 else sp.csr_array([[2.0]])
     b = np.random.default_rng(0).normal(size=n)
     np.testing.assert_allclose(H @ interior.factorise(H)(b), b, atol=1e-9)

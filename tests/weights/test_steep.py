@@ -1,5 +1,7 @@
 """The interior-point method for large ρ."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -86,7 +88,7 @@ def test_it_is_used_above_8_only(monkeypatch):
 
 
 def test_an_unproved_result_is_an_error(monkeypatch):
-    monkeypatch.setattr(steep, "_MOST_STEPS", 3)
+    monkeypatch.setattr(steep, "DESCENT", replace(steep.DESCENT, most_steps=3))
     with pytest.raises(NotSolvedError, match=r"Power\(rho=100.*DAG, 30 nodes.*after 2 steps the relative duality gap"):
         node_weights(random_hierarchy(30, 1, extra=1.0), "power", rho=100)
 

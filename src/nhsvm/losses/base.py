@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -12,9 +12,7 @@ from nhsvm.checks import node_values
 from nhsvm.errors import LabelError, OptionError
 from nhsvm.hierarchy import Hierarchy, LabelSpace
 from nhsvm.losses import LOSSES
-from nhsvm.typing import FloatArray, IntArray, PtrArray
-
-AnyFloats = npt.NDArray[np.floating[Any]]
+from nhsvm.typing import FloatArray, Floats, IntArray, LabelsLike, PtrArray
 
 
 class NodeLoss(NamedTuple):
@@ -75,11 +73,11 @@ class Loss(ABC):
     def between(self, y: npt.ArrayLike, z: npt.ArrayLike) -> float:
         """Δ(y, z) of two label sets, each given as the numbers of its nodes (a closure Ā, in any order)."""
 
-    def distance(self, a: Any, b: Any) -> float:
+    def distance(self, a: LabelsLike, b: LabelsLike) -> float:
         """Δ of two labels, or sets of labels, of the user's."""
         return self.between(self._closure(a), self._closure(b))
 
-    def to_leaves(self, leaf_positions: npt.ArrayLike, out: AnyFloats | None = None) -> AnyFloats:
+    def to_leaves(self, leaf_positions: npt.ArrayLike, out: Floats | None = None) -> Floats:
         """Δ(Ā(l), Ā(t)) of every leaf l and each true leaf t: what a single-label oracle adds to its scores.
 
         Parameters
@@ -105,7 +103,7 @@ class Loss(ABC):
         return out
 
     @abstractmethod
-    def _fill(self, leaf_positions: npt.NDArray[np.int64], out: AnyFloats) -> None:
+    def _fill(self, leaf_positions: npt.NDArray[np.int64], out: Floats) -> None:
         """Write Δ of every leaf against each of the given leaves into ``out``."""
 
     def _positions(self, leaf_positions: npt.ArrayLike) -> npt.NDArray[np.int64]:
@@ -152,7 +150,7 @@ class Loss(ABC):
         rewards[self.graph.leaves] = self.to_leaves(np.searchsorted(self.graph.leaves, leaf))[0]
         return NodeLoss(rewards, 0.0)
 
-    def _closure(self, label: Any) -> IntArray:
+    def _closure(self, label: LabelsLike) -> IntArray:
         several = LabelSpace.for_labels(self.hierarchy, [label]).multilabel
         if several and not len(label):
             raise LabelError("a label set with no label in it")
@@ -189,7 +187,7 @@ def make_loss(loss: str | type[Loss] | Loss, hierarchy: Hierarchy, node_weights:
     return LOSSES[LOSSES.spec(loss).name](hierarchy, node_weights)
 
 
-def whole_rows(rows: AnyFloats, which: IntArray) -> LossRows:
+def whole_rows(rows: Floats, which: IntArray) -> LossRows:
     """Rows that are right as they are."""
     none = np.zeros(len(which) + 1, np.int64), np.empty(0, np.int32), np.empty(0)
     return LossRows(np.asarray(rows, np.float64), which, *none)

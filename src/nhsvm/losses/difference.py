@@ -12,8 +12,8 @@ import scipy.sparse as sp
 from nhsvm._jit import kernel
 from nhsvm.hierarchy import Graph
 from nhsvm.hierarchy.graph import Ragged
-from nhsvm.losses.base import AnyFloats, LossRows, NodeLoss, checked_numbers
-from nhsvm.typing import FloatArray, IntArray, PtrArray
+from nhsvm.losses.base import LossRows, NodeLoss, checked_numbers
+from nhsvm.typing import FloatArray, Floats, IntArray, PtrArray
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class WeightedDifference:
         rewards[nodes] *= -1
         return NodeLoss(rewards, float(self.weights[nodes].sum()))
 
-    def fill(self, leaf_positions: npt.NDArray[np.int64], out: AnyFloats) -> None:
+    def fill(self, leaf_positions: npt.NDArray[np.int64], out: Floats) -> None:
         """The sum for every leaf and each given leaf."""
         if self._few_shared:
             self._fill_shared(leaf_positions, out)
@@ -86,7 +86,7 @@ class WeightedDifference:
         shared = self.graph.leaf_counts[self.weights > 0].astype(np.float64) ** 2
         return bool(shared.sum() <= self.graph.n_leaves * self.graph.n_nodes)
 
-    def _fill_shared(self, leaf_positions: npt.NDArray[np.int64], out: AnyFloats) -> None:
+    def _fill_shared(self, leaf_positions: npt.NDArray[np.int64], out: Floats) -> None:
         """Σ_{n∈y△t} w_n = Σ_{n∈y} w_n + Σ_{n∈t} w_n − 2 Σ_{n∈y∩t} w_n, where the last sum is mostly empty."""
         shared_kernel(leaf_positions, self._totals, self.weights, self._carried, self._carriers, out)
 
@@ -132,7 +132,7 @@ class WeightedDifference:
         """For every node, the leaves that have it in their closure, if it has weight."""
         return self._carried.transposed(self.graph.n_nodes)
 
-    def _fill_closures(self, leaf_positions: npt.NDArray[np.int64], out: AnyFloats) -> None:
+    def _fill_closures(self, leaf_positions: npt.NDArray[np.int64], out: Floats) -> None:
         """Rewards summed over every leaf's closure."""
         step = max(16, LIMITS.workspace // self.graph.n_nodes)
         for start in range(0, len(leaf_positions), step):
@@ -160,7 +160,7 @@ class WeightedDifference:
 
 @kernel
 def shared_kernel(
-    true: PtrArray, totals: FloatArray, weights: FloatArray, carried: Ragged, carriers: Ragged, out: AnyFloats
+    true: PtrArray, totals: FloatArray, weights: FloatArray, carried: Ragged, carriers: Ragged, out: Floats
 ) -> None:
     """``out[i]`` = the weighted differences of every leaf and the leaf ``true[i]``.
 

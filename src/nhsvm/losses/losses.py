@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from nhsvm.hierarchy import Graph, Hierarchy
-from nhsvm.losses.base import AnyFloats, Loss, LossRows, NodeLoss, checked_weights
+from nhsvm.losses.base import Loss, LossRows, NodeLoss, checked_weights
 from nhsvm.losses.difference import WeightedDifference, symmetric_difference
-from nhsvm.typing import FloatArray
+from nhsvm.typing import FloatArray, Floats
 
 
 class ZeroOne(Loss):
@@ -33,7 +33,7 @@ class ZeroOne(Loss):
     def between(self, y: npt.ArrayLike, z: npt.ArrayLike) -> float:
         return float(len(symmetric_difference(self.graph, y, z)) > 0)
 
-    def _fill(self, leaf_positions: npt.NDArray[np.int64], out: AnyFloats) -> None:
+    def _fill(self, leaf_positions: npt.NDArray[np.int64], out: Floats) -> None:
         out.fill(1.0)
         out[np.arange(len(out)), leaf_positions] = 0.0
 
@@ -65,7 +65,7 @@ class NodeSum(Loss):
     def between(self, y: npt.ArrayLike, z: npt.ArrayLike) -> float:
         return self._difference.between(y, z)
 
-    def _fill(self, leaf_positions: npt.NDArray[np.int64], out: AnyFloats) -> None:
+    def _fill(self, leaf_positions: npt.NDArray[np.int64], out: Floats) -> None:
         self._difference.fill(leaf_positions, out)
 
     def by_rows(self, leaf_positions: npt.ArrayLike) -> LossRows:
@@ -140,7 +140,7 @@ class Normalized(Loss):
     def between(self, y: npt.ArrayLike, z: npt.ArrayLike) -> float:
         return sqrt(self._difference.between(y, z))
 
-    def _fill(self, leaf_positions: npt.NDArray[np.int64], out: AnyFloats) -> None:
+    def _fill(self, leaf_positions: npt.NDArray[np.int64], out: Floats) -> None:
         self._difference.fill(leaf_positions, out)
         np.sqrt(out, out=out)
 

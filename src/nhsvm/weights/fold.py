@@ -8,13 +8,14 @@ parents have the same budget and fold into one as well.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
 
-from nhsvm.hierarchy.graph import Graph
-from nhsvm.typing import BoolArray, IntArray, PtrArray
+from nhsvm.hierarchy.graph import Graph, Ragged
+from nhsvm.typing import BoolArray, FloatArray, IntArray, PtrArray
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,25 @@ def tree_like(graph: Graph) -> BoolArray:
         up = graph.parents.rows(numbers[several[nodes] | ~out[nodes]])
         out[up.indices] = False
     return out
+
+
+def folded_up(graph: Graph, folded: BoolArray) -> Iterator[tuple[IntArray, Ragged]]:
+    """Inner nodes that fold, and their children, level by level from below."""
+    for nodes in graph.levels_up():
+        inner = np.arange(nodes.start, nodes.stop, dtype=np.int32)[(folded & ~graph.is_leaf)[nodes]]
+        if len(inner):
+            yield inner, graph.children.rows(inner)
+
+
+def weights_down(
+    graph: Graph, folded: BoolArray, share: FloatArray, rest: FloatArray, budget: FloatArray, alpha: FloatArray
+) -> FloatArray:
+    """α = budget · share in the folded parts, from their tops down; ``rest`` is 1 − share."""
+    for nodes in graph.levels():
+        here = np.arange(nodes.start, nodes.stop)[folded[nodes]]
+        below = graph.children.rows(here)
+        budget[below.indices] = np.repeat(budget[here] * rest[here], below.sizes())
+    return np.where(folded, budget * share, alpha)
 
 
 def core_of(graph: Graph, folded: BoolArray, fixed: BoolArray) -> Core:

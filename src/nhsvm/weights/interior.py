@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import scipy.linalg
@@ -34,21 +34,121 @@ import scipy.sparse.linalg
 from nhsvm.errors import NotSolvedError
 from nhsvm.typing import BoolArray, FloatArray, PtrArray
 
-_AIM = 1e-13  # relative gap to stop at
-_ACCEPT = 1e-8  # relative gap that must be proved, divided by the degree of the costs
-_PATIENCE = 2  # steps without a smaller gap, once it is small enough
-_CENTRAL = 1e-3  # the smallest y·z may be this part of their mean
-_MOST_STEPS = 200
-_REFINEMENTS = 2  # of every Newton solve
+ACCEPT = 1e-8  # relative gap that must be proved, divided by the degree of the costs
+REFINEMENTS = 2  # of every Newton solve
 
-_DENSE_SIZE = 300  # below this, LAPACK at once
-_DENSE_SHARE = 0.25  # of non-zeros, above which sparse products no longer pay
-_LARGEST_DENSE = 15_000  # 1.8 GB
-# Added to a unit diagonal, this keeps rounding from making a pivot negative, and the caller's refinement undoes it. The
-# less the better, since refinement is slow where the matrix itself is as small. Rounding grows with size.
-_NUDGE = 1e-17
-_LARGEST_NUDGE = 1e-14
-_WORTH_IT = 0.07  # part of the nodes that a round must eliminate to be worth while
+
+@dataclass(frozen=True)
+class Descent:
+    """When an interior-point method ends, and how near it keeps to the central path."""
+
+    aim: float = 1e-13  # relative gap to stop at
+    improved: float = 0.9  # a gap counts as smaller if it is at most this part of the smallest so far
+    patience: int = 2  # steps without a smaller gap, once it is below 1e-8; twenty times as many before
+    most_steps: int = 200
+    central: float = 1e-3  # the smallest product may be this part of their mean
+
+
+@dataclass(frozen=True)
+class Elimination:
+    """When sparse elimination gives way to LAPACK."""
+
+    dense_size: int = 300  # rows, below which it is LAPACK at once
+    dense_share: float = 0.25  # of non-zeros, above which sparse products no longer pay
+    largest_dense: int = 15_000  # rows, which take 1.8 GB; above, SuperLU takes the rest
+    worth_it: float = 0.07  # part of the nodes that a round must eliminate to be worth while
+    # Added to a unit diagonal, this keeps rounding from making a pivot negative, and the caller's refinement undoes it.
+    # The less the better, since refinement is slow where the matrix itself is as small. Rounding grows with size.
+    nudge: float = 1e-17
+    largest_nudge: float = 1e-14
+
+
+DESCENT = Descent()
+ELIMINATION = Elimination()
+Point = TypeVar("Point")
+
+
+class Method(Protocol[Point]):
+    """A problem as :func:`descend` sees it: points, and products that all are to be μ, which goes to zero."""
+
+    def gap(self, p: Point) -> tuple[float, float]:
+        """By how much the value of a point may exceed the best one, and that value."""
+
+    def products(self, p: Point) -> FloatArray:
+        """What is to be μ everywhere."""
+
+    def room(self, p: Point, by: Point) -> float:
+        """The length of step at which something falls to zero."""
+
+    def ahead(self, p: Point, length: float, by: Point) -> FloatArray | None:
+        """The products after a step; None if something is not positive there."""
+
+    def moved(self, p: Point, length: float, by: Point) -> Point:
+        """The point after a step."""
+
+    def newton(self, p: Point, product: FloatArray) -> Callable[[float, FloatArray | float], Point]:
+        """A function from (μ, what to take off) to the step to these products, linearised."""
+
+    def second_order(self, p: Point, by: Point) -> FloatArray:
+        """What the products change by beyond the linear part."""
+
+
+def descend(method: Method[Point], p: Point, limits: Descent) -> tuple[Point, float, int]:
+    """The best point on the way down, its gap, and the steps taken."""
+    best, best_gap, best_step, step = p, np.inf, 0, 0
+    for step in range(limits.most_steps):
+        gap, value = method.gap(p)
+        if gap < limits.improved * best_gap:
+            best, best_gap, best_step = p, gap, step
+        # rounding ends the descent: nothing moves any more, or the Newton system has run out of digits
+        patience = limits.patience if best_gap < ACCEPT * value else 20 * limits.patience
+        if gap <= limits.aim * value or step - best_step > patience:
+            break
+        try:
+            by, length = _step(method, p, limits.central)
+        except np.linalg.LinAlgError:
+            break
+        if length == 0:
+            break
+        p = method.moved(p, length, by)
+    return best, best_gap, step
+
+
+def _step(method: Method[Point], p: Point, central: float) -> tuple[Point, float]:
+    """One predictor-corrector step: a first solve tells how far the way to zero is open, a second one goes."""
+    product = method.products(p)
+    towards = method.newton(p, product)
+    mean = product.mean()
+    central = min(central, 0.9 * product.min() / mean)
+    by = towards(0.0, 0.0)
+    left = method.ahead(p, step_length(method, p, by, 0.9999, 0.0), by)
+    aim = 1.0 if left is None else min(1.0, max(left.mean() / mean, 0.0) ** 3)
+    by = towards(aim * mean, method.second_order(p, by))
+    length = step_length(method, p, by, 0.995, central)
+    if length < 0.1:  # off-centre: give up speed for room
+        by = towards(max(aim, 0.5) * mean, 0.0)
+        length = step_length(method, p, by, 0.995, central)
+    return by, length
+
+
+def step_length(method: Method[Point], p: Point, by: Point, share: float, central: float) -> float:
+    """The longest step (within factors of 0.8) that keeps everything positive and no product far below the mean."""
+    length = min(1.0, share * method.room(p, by))
+    while length > 1e-10:
+        product = method.ahead(p, length, by)
+        if product is not None and product.min() >= central * product.mean():
+            return length
+        length *= 0.8
+    return 0.0
+
+
+def room(at: FloatArray, change: FloatArray) -> float:
+    """The length of step at which one of the numbers falls to zero."""
+    falling = change < 0
+    return float(np.min(-at[falling] / change[falling], initial=np.inf))
+
+
+# -- separable costs ---------------------------------------------------------------------------------------------------
 
 
 class Costs(Protocol):
@@ -162,102 +262,96 @@ def minimise(
     """
     n = len(x)
     F = sp.csr_array(F)
-    FT = sp.csr_array(F.T)
-    y = np.concatenate([x, F @ x + f])
-    w = np.concatenate([-(FT @ w_rest), w_rest])
-    best, best_gap, best_step, step = (y, w), np.inf, 0, 0
-    for step in range(_MOST_STEPS):
-        z = costs.slope(y) - w
-        gap = float(y @ z)
-        if gap < 0.9 * best_gap:
-            best, best_gap, best_step = (y, w), gap, step
-        value = abs(costs.value(y).sum())
-        # rounding ends the descent: nothing moves any more, or the Newton system has run out of digits
-        stuck = step - best_step > (_PATIENCE if gap < _ACCEPT * value else 20 * _PATIENCE)
-        if stuck or gap <= _AIM * value:
-            break
-        try:
-            dy, dw, length = _step(costs, F, FT, y, w, z)
-        except np.linalg.LinAlgError:
-            break
-        if length == 0:
-            break
-        y, w = y + length * dy, w + length * dw
-    y, w = best
-    w = np.concatenate([-(FT @ w[n:]), w[n:]])  # feasible to the last bit
+    method = _Separable(costs, F, sp.csr_array(F.T))
+    start = _Feasible(np.concatenate([x, F @ x + f]), method.multipliers(w_rest))
+    (y, w), _, step = descend(method, start, DESCENT)
+    w = method.multipliers(w[n:])  # feasible to the last bit
     value = float(costs.value(y).sum())
     gap = float((costs.value(y) + costs.conjugate(w) - w * y).sum())
     return certified(y, F @ y[:n] + f, value, gap, gap / (costs.degree * value), step)
+
+
+class _Feasible(NamedTuple):
+    """Where we are, or a step."""
+
+    y: FloatArray
+    w: FloatArray
+
+
+@dataclass(frozen=True)
+class _Separable:
+    """The problem of :func:`minimise`; its products are y·z."""
+
+    costs: Costs
+    F: sp.csr_array
+    FT: sp.csr_array
+
+    def multipliers(self, w_rest: FloatArray) -> FloatArray:
+        """All of ``w``."""
+        return np.concatenate([-(self.FT @ w_rest), w_rest])
+
+    def gap(self, p: _Feasible) -> tuple[float, float]:
+        return float(p.y @ self._slack(p)), float(abs(self.costs.value(p.y).sum()))
+
+    def _slack(self, p: _Feasible) -> FloatArray:
+        """The ``z`` of a point."""
+        return self.costs.slope(p.y) - p.w
+
+    def products(self, p: _Feasible) -> FloatArray:
+        return p.y * self._slack(p)
+
+    def room(self, p: _Feasible, by: _Feasible) -> float:
+        return room(p.y, by.y)
+
+    def ahead(self, p: _Feasible, length: float, by: _Feasible) -> FloatArray | None:
+        y = p.y + length * by.y
+        slack = self.costs.slope(y) - p.w - length * by.w
+        return y * slack if slack.min() > 0 else None
+
+    def moved(self, p: _Feasible, length: float, by: _Feasible) -> _Feasible:
+        return _Feasible(p.y + length * by.y, p.w + length * by.w)
+
+    def newton(self, p: _Feasible, product: FloatArray) -> Callable[[float, FloatArray | float], _Feasible]:
+        F, FT, n, z = self.F, self.FT, self.F.shape[1], self._slack(p)
+        d = self.costs.curvature(p.y) + z / p.y
+        solve = newton_system(F, FT, d)
+
+        def towards(mean: float, less: FloatArray | float) -> _Feasible:
+            """Inside the feasible sets."""
+            r = (mean - less) / p.y - z
+            dx = solve(r[:n] + FT @ r[n:])
+            dw_rest = d[n:] * (F @ dx) - r[n:]
+            # Rows with y near 0 have huge d, which blows up the rounding of F @ dx. Corrections are small, hence
+            # accurate, and collected in dw itself they are not rounded away.
+            for _ in range(REFINEMENTS):
+                fix = solve(r[:n] - d[:n] * dx - FT @ dw_rest)
+                dx, dw_rest = dx + fix, dw_rest + d[n:] * (F @ fix)
+            return _Feasible(np.concatenate([dx, F @ dx]), self.multipliers(dw_rest))
+
+        return towards
+
+    def second_order(self, p: _Feasible, by: _Feasible) -> FloatArray:
+        return by.y * (self.costs.curvature(p.y) * by.y - by.w)
+
+
+def certified(y: FloatArray, rest: FloatArray, value: float, gap: float, relative: float, n_steps: int) -> Solution:
+    """A solution, if its gap in units of y is ``relative`` at the most and its last forms are what they should be."""
+    drift = float(np.abs(y[len(y) - len(rest) :] - rest).max(initial=0.0))
+    if not (relative <= ACCEPT and drift <= ACCEPT):
+        raise NotSolvedError(
+            f"the node weights could not be computed: after {n_steps} steps the relative duality gap is "
+            f"{relative:.1e} and the constraints are met to {drift:.1e}, not both to {ACCEPT:.0e}"
+        )
+    return Solution(y, value, max(gap, 0.0), n_steps)
+
+
+# -- Newton systems ----------------------------------------------------------------------------------------------------
 
 
 def newton_system(F: sp.csr_array, FT: sp.csr_array, d: FloatArray) -> Callable[[FloatArray], FloatArray]:
     """Solver of (I Fᵀ) diag(d) (I; F) x = b, by sparse Cholesky."""
     n = F.shape[1]
     return factorise((sp.diags_array(d[:n]) + FT @ sp.diags_array(d[n:]) @ F).tocsr())
-
-
-def _step(
-    costs: Costs, F: sp.csr_array, FT: sp.csr_array, y: FloatArray, w: FloatArray, z: FloatArray
-) -> tuple[FloatArray, FloatArray, float]:
-    """One predictor-corrector step: a first solve tells how far the way to zero is open, a second one goes."""
-    n = F.shape[1]
-    d = costs.curvature(y) + z / y
-    solve = newton_system(F, FT, d)
-
-    def newton(target: FloatArray | float) -> tuple[FloatArray, FloatArray]:
-        """The step to y z = target, linearised, inside the feasible sets."""
-        r = target / y - z
-        dx = solve(r[:n] + FT @ r[n:])
-        dw_rest = d[n:] * (F @ dx) - r[n:]
-        # Rows with y near 0 have huge d, which blows up the rounding of F @ dx. Corrections are small, hence accurate,
-        # and collected in dw itself they are not rounded away.
-        for _ in range(_REFINEMENTS):
-            fix = solve(r[:n] - d[:n] * dx - FT @ dw_rest)
-            dx, dw_rest = dx + fix, dw_rest + d[n:] * (F @ fix)
-        return np.concatenate([dx, F @ dx]), np.concatenate([-(FT @ dw_rest), dw_rest])
-
-    product = y * z
-    mean = product.mean()
-    central = min(_CENTRAL, 0.9 * product.min() / mean)
-    dy, dw = newton(0.0)
-    open_way = _length(costs, y, w, dy, dw, 0.9999, 0.0)
-    ahead = y + open_way * dy
-    left = (ahead * (costs.slope(ahead) - w - open_way * dw)).mean() / mean
-    aim = min(1.0, max(left, 0.0) ** 3)
-    second_order = dy * (costs.curvature(y) * dy - dw)
-    dy, dw = newton(aim * mean - second_order)
-    length = _length(costs, y, w, dy, dw, 0.995, central)
-    if length < 0.1:  # off-centre: give up speed for room
-        dy, dw = newton(max(aim, 0.5) * mean)
-        length = _length(costs, y, w, dy, dw, 0.995, central)
-    return dy, dw, length
-
-
-def _length(
-    costs: Costs, y: FloatArray, w: FloatArray, dy: FloatArray, dw: FloatArray, share: float, central: float
-) -> float:
-    """The longest step (within factors of 0.8) that keeps y and z positive and no product far below the mean."""
-    falling = dy < 0
-    length = min(1.0, share * float(np.min(-y[falling] / dy[falling]))) if falling.any() else 1.0
-    while length > 1e-10:
-        ahead = y + length * dy
-        slack = costs.slope(ahead) - w - length * dw
-        product = ahead * slack
-        if slack.min() > 0 and product.min() >= central * product.mean():
-            return length
-        length *= 0.8
-    return 0.0
-
-
-def certified(y: FloatArray, rest: FloatArray, value: float, gap: float, relative: float, n_steps: int) -> Solution:
-    """A solution, if its gap in units of y is ``relative`` at the most and its last forms are what they should be."""
-    drift = float(np.abs(y[len(y) - len(rest) :] - rest).max(initial=0.0))
-    if not (relative <= _ACCEPT and drift <= _ACCEPT):
-        raise NotSolvedError(
-            f"the node weights could not be computed: after {n_steps} steps the relative duality gap is "
-            f"{relative:.1e} and the constraints are met to {drift:.1e}, not both to {_ACCEPT:.0e}"
-        )
-    return Solution(y, value, max(gap, 0.0), n_steps)
 
 
 class _Round(NamedTuple):
@@ -271,11 +365,11 @@ class _Round(NamedTuple):
 def factorise(H: sp.csr_array) -> Callable[[FloatArray], FloatArray]:
     """A function that solves ``H x = b``. Raises ``numpy.linalg.LinAlgError`` if a pivot is not positive."""
     rounds: list[_Round] = []
-    while H.shape[0] > _DENSE_SIZE and H.nnz < _DENSE_SHARE * H.shape[0] ** 2:
+    while H.shape[0] > ELIMINATION.dense_size and H.nnz < ELIMINATION.dense_share * H.shape[0] ** 2:
         row = np.repeat(np.arange(H.shape[0]), np.diff(H.indptr))
         gone = _uncoupled_set(H, row)
         # few candidates: the fill has begun, and one dense factorisation is cheaper than many sparse products
-        if gone.sum() < (_WORTH_IT if len(gone) <= _LARGEST_DENSE else 0.01) * len(gone):
+        if gone.sum() < (ELIMINATION.worth_it if len(gone) <= ELIMINATION.largest_dense else 0.01) * len(gone):
             break
         last, kept_block = _eliminate(H, row, gone)
         rounds.append(last)
@@ -335,7 +429,7 @@ def _solver_of_rest(H: sp.csr_array) -> Callable[[FloatArray], FloatArray]:
     n = H.shape[0]
     if n == 0:
         return lambda b: b
-    if n > _LARGEST_DENSE:
+    if n > ELIMINATION.largest_dense:
         options = {"SymmetricMode": True}
         lu = scipy.sparse.linalg.splu(H.tocsc(), "MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options=options)
         return lambda b: np.asarray(lu.solve(b))
@@ -348,7 +442,7 @@ def _solver_of_rest(H: sp.csr_array) -> Callable[[FloatArray], FloatArray]:
 
 
 def _dense_factor(H: sp.csr_array, unit: FloatArray) -> tuple[FloatArray, bool]:
-    nudge = min(_NUDGE * len(unit), _LARGEST_NUDGE)
+    nudge = min(ELIMINATION.nudge * len(unit), ELIMINATION.largest_nudge)
     while True:
         dense = H.toarray(order="F")
         dense *= unit
@@ -358,6 +452,6 @@ def _dense_factor(H: sp.csr_array, unit: FloatArray) -> tuple[FloatArray, bool]:
             factor, lower = scipy.linalg.cho_factor(dense, lower=True, overwrite_a=True, check_finite=False)
             return factor, lower
         except np.linalg.LinAlgError:
-            if nudge >= _LARGEST_NUDGE:
+            if nudge >= ELIMINATION.largest_nudge:
                 raise
-            nudge = min(10 * nudge, _LARGEST_NUDGE)
+            nudge = min(10 * nudge, ELIMINATION.largest_nudge)

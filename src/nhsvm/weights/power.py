@@ -12,13 +12,15 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
+from nhsvm.checks import flag
 from nhsvm.errors import NotSolvedError, OptionError
 from nhsvm.hierarchy import Hierarchy
 from nhsvm.hierarchy.graph import Graph
+from nhsvm.sizes import is_number
 from nhsvm.typing import BoolArray, FloatArray, IntArray
-from nhsvm.weights.fold import core_of, paths_above, same_parents, tree_like
+from nhsvm.weights.fold import core_of, folded_up, paths_above, same_parents, tree_like, weights_down
 from nhsvm.weights.interior import Powers, Solution, minimise
-from nhsvm.weights.schemes import check_flag, check_total, is_number, left_out
+from nhsvm.weights.schemes import check_total, left_out
 from nhsvm.weights.steep import minimise_norm
 
 STEEP = 8.0  # ρ above which costs span too many orders of magnitude, and the norm is minimised instead
@@ -64,7 +66,7 @@ class Power:
     def __call__(self, hierarchy: Hierarchy) -> FloatArray:
         if not is_number(self.rho) or not 1 < self.rho < math.inf:
             raise OptionError(f"rho must be a finite number > 1, not {self.rho!r}")
-        check_flag(self.directional, "directional")
+        flag("directional", self.directional)
         low, high = check_total(self.total)
         if 0 < high / low - 1 < _NARROW:
             raise OptionError(f"total={self.total!r} is narrower than {_NARROW:.0e}: make both ends equal")
@@ -107,7 +109,8 @@ def _solve_folded(graph: Graph, out: BoolArray, rho: float) -> FloatArray:
         )
         alpha[core.inner] = found.y[:n]
         budget[core.tops] = found.y[n:][core.group]
-    return _weights_down(graph, folded, log_ratio, budget, alpha)
+    share, rest = (np.exp(-np.logaddexp(0, sign * log_ratio)) for sign in (-1, 1))  # without cancellation
+    return weights_down(graph, folded, share, rest, budget, alpha)
 
 
 def _costs_up(graph: Graph, folded: BoolArray, out: BoolArray, rho: float) -> tuple[FloatArray, FloatArray]:
@@ -115,29 +118,12 @@ def _costs_up(graph: Graph, folded: BoolArray, out: BoolArray, rho: float) -> tu
     q = 1 / (rho - 1)
     log_cost = np.zeros(graph.n_nodes)
     log_ratio = np.full(graph.n_nodes, np.inf)  # a leaf takes all that is left
-    for nodes in graph.levels_up():
-        inner = np.arange(nodes.start, nodes.stop)[(folded & ~graph.is_leaf)[nodes]]
-        if not len(inner):
-            continue
-        below = graph.children.rows(inner)
+    for inner, below in folded_up(graph, folded):
         log_sum = np.logaddexp.reduceat(log_cost[below.indices], below.indptr[:-1])
         log_ratio[inner] = np.where(out[inner], -np.inf, q * log_sum)
         log_share = -np.logaddexp(0, -q * log_sum)
         log_cost[inner] = np.where(out[inner], log_sum, log_share / q)
     return log_cost, log_ratio
-
-
-def _weights_down(
-    graph: Graph, folded: BoolArray, log_ratio: FloatArray, budget: FloatArray, alpha: FloatArray
-) -> FloatArray:
-    """α = budget · k in the folded parts, from their tops down."""
-    share = np.exp(-np.logaddexp(0, -log_ratio))
-    rest = np.exp(-np.logaddexp(0, log_ratio))  # 1 − k without cancellation
-    for nodes in graph.levels():
-        here = np.arange(nodes.start, nodes.stop)[folded[nodes]]
-        below = graph.children.rows(here)
-        budget[below.indices] = np.repeat(budget[here] * rest[here], below.sizes())
-    return np.where(folded, budget * share, alpha)
 
 
 def even_tree(graph: Graph, out: BoolArray) -> FloatArray:

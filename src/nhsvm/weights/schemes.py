@@ -5,15 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from numbers import Real
-from typing import Any
 
 import numpy as np
 
-from nhsvm.checks import a_hierarchy, node_values
+from nhsvm.checks import a_hierarchy, flag, node_values
 from nhsvm.errors import OptionError
 from nhsvm.hierarchy import Hierarchy
 from nhsvm.hierarchy.graph import Graph
+from nhsvm.sizes import is_number
 from nhsvm.typing import BoolArray, FloatArray
 from nhsvm.weights import SCHEMES
 
@@ -21,7 +20,7 @@ Scheme = Callable[[Hierarchy], FloatArray]
 """What a scheme is: any function from a hierarchy to α, such as an instance of one of the classes."""
 
 
-def node_weights(hierarchy: Hierarchy, scheme: str | Scheme = "maxmin", **options: Any) -> FloatArray:
+def node_weights(hierarchy: Hierarchy, scheme: str | Scheme = "maxmin", **options: object) -> FloatArray:
     """The normalisation weights α of a hierarchy, aligned with ``hierarchy.nodes``.
 
     Parameters
@@ -127,11 +126,6 @@ class Flat:
         return hierarchy.graph.is_leaf.astype(float)
 
 
-def is_number(value: object) -> bool:
-    """A real number: not a text, not a complex one, not a truth value."""
-    return isinstance(value, Real) and not isinstance(value, (bool, np.bool_))
-
-
 def check_total(total: tuple[float, float]) -> tuple[float, float]:
     """The range (low, high) of Σ α over Ā(l), Eq. 8."""
     if not (isinstance(total, (tuple, list)) and len(total) == 2 and all(map(is_number, total))):
@@ -142,15 +136,8 @@ def check_total(total: tuple[float, float]) -> tuple[float, float]:
     return low, high
 
 
-def check_flag(value: bool, name: str) -> bool:
-    """A truth value, not a text that happens to be true."""
-    if not isinstance(value, (bool, np.bool_)):
-        raise OptionError(f"{name} must be True or False, not {value!r}")
-    return bool(value)
-
-
 def left_out(graph: Graph, include_common: bool) -> BoolArray:
     """The nodes whose weight is zero whatever the scheme: by default those above every leaf."""
-    if check_flag(include_common, "include_common"):
+    if flag("include_common", include_common):
         return np.zeros(graph.n_nodes, dtype=bool)
     return graph.is_common

@@ -11,7 +11,7 @@ from nhsvm.checks import node_values
 from nhsvm.hierarchy import Hierarchy
 from nhsvm.hierarchy.graph import Graph
 from nhsvm.typing import BoolArray, FloatArray
-from nhsvm.weights.fold import Core, core_of, tree_like
+from nhsvm.weights.fold import Core, core_of, folded_up, tree_like, weights_down
 from nhsvm.weights.interior import Inverses, minimise
 
 
@@ -55,22 +55,14 @@ def shared_weights(graph: Graph, squared_norms: FloatArray) -> FloatArray:
         group_cost: FloatArray = np.bincount(core.group, weights=cost[core.tops]).astype(float)
         alpha[core.inner], group_budget = _solve_core(core, own[core.inner], group_cost)
         budget[core.tops] = group_budget[core.group]
-    for nodes in graph.levels():
-        here = np.arange(nodes.start, nodes.stop)[folded[nodes]]
-        below = graph.children.rows(here)
-        budget[below.indices] = (budget[here] * (1 - share[here]))[below.owners()]
-    return np.where(folded, budget * share, alpha)
+    return weights_down(graph, folded, share, 1 - share, budget, alpha)
 
 
 def _costs_up(graph: Graph, folded: BoolArray, own: FloatArray) -> tuple[FloatArray, FloatArray]:
     """N_n and k_n of the folded nodes."""
     cost = own.copy()
     share = np.ones(graph.n_nodes)
-    for nodes in graph.levels_up():
-        inner = np.arange(nodes.start, nodes.stop)[(folded & ~graph.is_leaf)[nodes]]
-        if not len(inner):
-            continue
-        below = graph.children.rows(inner)
+    for inner, below in folded_up(graph, folded):
         mine, theirs = np.sqrt(own[inner]), np.sqrt(np.add.reduceat(cost[below.indices], below.indptr[:-1]))
         total = mine + theirs
         share[inner] = np.divide(mine, total, out=np.zeros(len(inner)), where=total > 0)

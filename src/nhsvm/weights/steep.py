@@ -30,16 +30,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from nhsvm.typing import FloatArray, PtrArray
-from nhsvm.weights.interior import Solution, certified, newton_system
+from nhsvm.weights.interior import REFINEMENTS, Descent, Solution, certified, descend, newton_system, room, step_length
 
-_AIM = 1e-11  # relative gap to stop at
-_ENOUGH = 1e-8  # from here on, few steps without progress are enough
-_PATIENCE = 3
-_CENTRAL = 1e-3  # the smallest product may be this part of their mean
-_CLOSE = 0.1  # the same while centring
+# on trees of 50,000 nodes with constraints, ρ = 50 takes 220 steps; nearly all else takes fewer than 60
+DESCENT = Descent(aim=1e-11, improved=0.5, patience=3, most_steps=400)
+_CLOSE = 0.1  # the smallest product, as a part of their mean, while centring
 _FEASIBLE = 1e-9  # by how much equations of multipliers may be wrong, relative to the goal
-_MOST_STEPS = 400  # on trees of 50,000 nodes with constraints, ρ = 50 takes 220; nearly all else takes fewer than 60
-_REFINEMENTS = 2  # of every Newton solve
 
 
 def minimise_norm(log_c: FloatArray, rho: float, F: sp.csr_array, f: FloatArray, x: FloatArray) -> Solution:
@@ -61,26 +57,10 @@ def minimise_norm(log_c: FloatArray, rho: float, F: sp.csr_array, f: FloatArray,
     """
     n = len(x)
     problem, p = _start(np.insert(log_c, n, -np.inf), rho, F, f, x)
-    p = _centred(problem, p)
-    best, best_gap, best_step, step, bound = p, np.inf, 0, 0, 0.0
-    for step in range(_MOST_STEPS):
-        bound = max(bound, problem.bound(p))
-        gap = 1 - bound / problem.norm(p)
-        if gap < 0.5 * best_gap:
-            best, best_gap, best_step = p, gap, step
-        # rounding ends the descent, as in the other method
-        if gap <= _AIM or step - best_step > (_PATIENCE if best_gap < _ENOUGH else 20 * _PATIENCE):
-            break
-        try:
-            by, length = _step(problem, p)
-        except np.linalg.LinAlgError:
-            break
-        if length == 0:
-            break
-        p = p.moved(length, by)
+    best, gap, step = descend(problem, _centred(problem, p), DESCENT)
     y = np.delete(best.y, n) / best.y[n]
     value = problem.norm(best)
-    return certified(y, F @ y[:n] + f, value, best_gap * value, best_gap, step)
+    return certified(y, F @ y[:n] + f, value, gap * value, gap, step)
 
 
 def _start(log_c: FloatArray, rho: float, F: sp.csr_array, f: FloatArray, x: FloatArray) -> tuple[Problem, Point]:
@@ -107,54 +87,24 @@ def _centred(problem: Problem, p: Point) -> Point:
     Steps that keep the products about 1 while the equations come true: the sooner these do, the better for all that
     follows, but products that fall before would bar the way.
     """
-    for _ in range(_MOST_STEPS):
+    for _ in range(DESCENT.most_steps):
         if np.abs(problem.missing(p)).max() <= _FEASIBLE * problem.goal:
             break
         product = problem.products(p)
-        central = min(_CLOSE, 0.9 * product.min() / product.mean())
+        mean = product.mean()
+        central = min(_CLOSE, 0.9 * product.min() / mean)
         try:
-            towards = newton(problem, p, product)
+            towards = problem.newton(p, product)
         except np.linalg.LinAlgError:
             break
-        plain = towards(product.mean() - product)
-        bent = towards(product.mean() - product - second_order(problem, p, plain))
-        length, by = max(((_length(problem, p, step, 0.9, central), step) for step in (plain, bent)), key=itemgetter(0))
+        plain = towards(mean, 0.0)
+        bent = towards(mean, problem.second_order(p, plain))
+        steps = ((step_length(problem, p, step, 0.9, central), step) for step in (plain, bent))
+        length, by = max(steps, key=itemgetter(0))
         if length == 0:
             break
-        p = p.moved(length, by)
+        p = problem.moved(p, length, by)
     return p
-
-
-def _step(problem: Problem, p: Point) -> tuple[Point, float]:
-    """One predictor-corrector step: a first solve tells how far the way to zero is open, a second one goes."""
-    product = problem.products(p)
-    towards = newton(problem, p, product)
-    mean = product.mean()
-    central = min(_CENTRAL, 0.9 * product.min() / mean)
-    by = towards(-product)
-    ahead = problem.products(p.moved(_length(problem, p, by, 0.9999, 0.0), by)).mean() / mean
-    aim = min(1.0, max(ahead, 0.0) ** 3)
-    by = towards(aim * mean - product - second_order(problem, p, by))
-    length = _length(problem, p, by, 0.995, central)
-    if length < 0.1:  # off-centre: give up speed for room
-        by = towards(max(aim, 0.5) * mean - product)
-        length = _length(problem, p, by, 0.995, central)
-    return by, length
-
-
-def _length(problem: Problem, p: Point, by: Point, share: float, central: float) -> float:
-    """The longest step (within factors of 0.8) that keeps everything positive and no product far below the mean."""
-    length = 1.0
-    for at, change in zip(p[:4], by[:4], strict=True):
-        falling = change < 0
-        length = min(length, share * float(np.min(-at[falling] / change[falling], initial=np.inf)))
-    while length > 1e-10:
-        ahead = p.moved(length, by)
-        product = problem.products(ahead)
-        if problem.slack(ahead).min() > 0 and product.min() > 0 and product.min() >= central * product.mean():
-            return length
-        length *= 0.8
-    return 0.0
 
 
 class Point(NamedTuple):
@@ -166,14 +116,10 @@ class Point(NamedTuple):
     omega: FloatArray
     beta: float
 
-    def moved(self, length: float, step: Point) -> Point:
-        y, t, z, omega = (at + length * by for at, by in zip(self[:4], step[:4], strict=True))
-        return Point(y, t, z, omega, self.beta + length * step.beta)
 
-
-@dataclass(frozen=True)
+@dataclass
 class Problem:
-    """What does not change from step to step."""
+    """The problem above as :func:`~nhsvm.weights.interior.descend` sees it."""
 
     F: sp.csr_array  # with f as last column
     FT: sp.csr_array
@@ -181,6 +127,24 @@ class Problem:
     a: FloatArray  # their c^{1/ρ}
     rho: float
     goal: float  # the constant above
+    bound: float = 0.0  # the best lower bound so far
+
+    def gap(self, p: Point) -> tuple[float, float]:
+        """As a part of the norm."""
+        self.bound = max(self.bound, self._bound(p))
+        return 1 - self.bound / self.norm(p), 1.0
+
+    def room(self, p: Point, by: Point) -> float:
+        return min(room(at, change) for at, change in zip(p[:4], by[:4], strict=True))
+
+    def ahead(self, p: Point, length: float, by: Point) -> FloatArray | None:
+        p = self.moved(p, length, by)
+        product = self.products(p)
+        return product if self.slack(p).min() > 0 and product.min() > 0 else None
+
+    def moved(self, p: Point, length: float, by: Point) -> Point:
+        y, t, z, omega = (at + length * change for at, change in zip(p[:4], by[:4], strict=True))
+        return Point(y, t, z, omega, p.beta + length * by.beta)
 
     def multipliers(self, p: Point) -> FloatArray:
         """The ``w`` of a point, or its change by a step."""
@@ -212,7 +176,7 @@ class Problem:
         """‖v‖_ρ for the original f."""
         return norm(self.a * p.y[self.priced], self.rho) / float(p.y[self.F.shape[1] - 1])
 
-    def bound(self, p: Point) -> float:
+    def _bound(self, p: Point) -> float:
         """The lower bound above, with multipliers that are feasible to the last bit."""
         n = self.F.shape[1] - 1
         rest = self.multipliers(p)[n + 1 :]
@@ -221,63 +185,58 @@ class Problem:
         size = norm(np.maximum(w[self.priced] / self.a, 0), self.rho / (self.rho - 1))
         return max(0.0, float(back[n]) / size) if size > 0 else 0.0
 
+    def newton(self, p: Point, product: FloatArray) -> Callable[[float, FloatArray | float], Point]:
+        """In relative changes of t and y, form k has the system ((M_tt, M_ty), (M_ty, M_yy)); t is eliminated."""
+        m, n, theta, k = len(p.y), self.F.shape[1], 1 / self.rho, self.priced
+        slack = self.slack(p)
+        of_y, of_slack, of_t = np.split(product, [m, m + len(k)])
+        r, q = p.t**theta / slack, self.a * p.y[k] / slack
+        bend = of_slack * theta * (1 - theta) * r + of_t
+        M_tt = of_slack * (theta * r) ** 2 + bend
+        M_ty = -of_slack * theta * r * q
+        d = of_y / p.y**2
+        d[k] += of_slack * q**2 * bend / M_tt / p.y[k] ** 2
+        solve = newton_system(self.F, self.FT, d)
+        missing = self.missing(p)
+
+        def linear(b_t: FloatArray, b_y: FloatArray, b_x: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+            """Steps in w, y and t; corrections are collected where they are not rounded away."""
+            dw = b_y / p.y
+            dw[k] += M_ty * b_t / M_tt / p.y[k]
+            dx = np.zeros(n)
+            for _ in range(1 + REFINEMENTS):
+                fix = solve(b_x - self.gathered(dw))
+                dx, dw = dx + fix, dw + d * np.concatenate([fix, self.F @ fix])
+            dy = np.concatenate([dx, self.F @ dx])
+            return dw, dy, p.t * (b_t - M_ty * dy[k] / p.y[k]) / M_tt
+
+        border = linear(-p.t, np.zeros(m), np.zeros(n))
+
+        def towards(mean: float, less: FloatArray | float) -> Point:
+            change = mean - product - less
+            for_y, for_slack, for_t = np.split(change, [m, m + len(k)])
+            b_y = -for_y
+            b_y[k] += q * for_slack
+            free = linear(theta * r * for_slack + for_t, b_y, missing)
+            beta = -float(free[2].sum() / border[2].sum())
+            dw, dy, dt = (step + beta * by for step, by in zip(free, border, strict=True))
+            # ω from w and z, not w from ω and z: so w obeys its equations to rounding, which the bound depends on
+            dz = -dw
+            dz[k] = (for_y - p.z * dy)[k] / p.y[k]
+            return Point(dy, dt, dz, (dw + dz)[k] / self.a, beta)
+
+        return towards
+
+    def second_order(self, p: Point, by: Point) -> FloatArray:
+        theta = 1 / self.rho
+        h, dt = p.t**theta, by.t / p.t
+        bend = 0.5 * theta * (1 - theta) * p.omega * h * dt**2
+        slack_change = theta * h * dt - self.a * by.y[self.priced]
+        of_t = by.t * by.beta - theta**2 * h * by.omega * dt + theta * bend
+        return np.concatenate([by.y * by.z, by.omega * slack_change - bend, of_t])
+
 
 def norm(values: FloatArray, exponent: float) -> float:
     """‖values‖ for values ≥ 0 of any size."""
     largest = values.max()
     return float(largest * ((values / largest) ** exponent).sum() ** (1 / exponent)) if largest > 0 else 0.0
-
-
-def newton(problem: Problem, p: Point, product: FloatArray) -> Callable[[FloatArray], Point]:
-    """A function from desired changes of the products to the step that makes them, linearised.
-
-    In relative changes of t and y, the system of form k is ((M_tt, M_ty), (M_ty, M_yy)); t is eliminated from it.
-    """
-    m, n, theta, k = len(p.y), problem.F.shape[1], 1 / problem.rho, problem.priced
-    slack = problem.slack(p)
-    of_y, of_slack, of_t = np.split(product, [m, m + len(k)])
-    r, q = p.t**theta / slack, problem.a * p.y[k] / slack
-    bend = of_slack * theta * (1 - theta) * r + of_t
-    M_tt = of_slack * (theta * r) ** 2 + bend
-    M_ty = -of_slack * theta * r * q
-    d = of_y / p.y**2
-    d[k] += of_slack * q**2 * bend / M_tt / p.y[k] ** 2
-    solve = newton_system(problem.F, problem.FT, d)
-    missing = problem.missing(p)
-
-    def linear(b_t: FloatArray, b_y: FloatArray, b_x: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Steps in w, y and t for given right-hand sides; corrections are collected where they are not rounded away."""
-        dw = b_y / p.y
-        dw[k] += M_ty * b_t / M_tt / p.y[k]
-        dx = np.zeros(n)
-        for _ in range(1 + _REFINEMENTS):
-            fix = solve(b_x - problem.gathered(dw))
-            dx, dw = dx + fix, dw + d * np.concatenate([fix, problem.F @ fix])
-        dy = np.concatenate([dx, problem.F @ dx])
-        return dw, dy, p.t * (b_t - M_ty * dy[k] / p.y[k]) / M_tt
-
-    border = linear(-p.t, np.zeros(m), np.zeros(n))
-
-    def towards(change: FloatArray) -> Point:
-        for_y, for_slack, for_t = np.split(change, [m, m + len(k)])
-        b_y = -for_y
-        b_y[k] += q * for_slack
-        free = linear(theta * r * for_slack + for_t, b_y, missing)
-        beta = -float(free[2].sum() / border[2].sum())
-        dw, dy, dt = (step + beta * by for step, by in zip(free, border, strict=True))
-        # ω from w and z, not w from ω and z: so w obeys its equations to rounding, which the bound depends on
-        dz = -dw
-        dz[k] = (for_y - p.z * dy)[k] / p.y[k]
-        return Point(dy, dt, dz, (dw + dz)[k] / problem.a, beta)
-
-    return towards
-
-
-def second_order(problem: Problem, p: Point, by: Point) -> FloatArray:
-    """What the products change by beyond the linear part."""
-    theta = 1 / problem.rho
-    h, dt = p.t**theta, by.t / p.t
-    bend = 0.5 * theta * (1 - theta) * p.omega * h * dt**2
-    slack_change = theta * h * dt - problem.a * by.y[problem.priced]
-    of_t = by.t * by.beta - theta**2 * h * by.omega * dt + theta * bend
-    return np.concatenate([by.y * by.z, by.omega * slack_change - bend, of_t])
