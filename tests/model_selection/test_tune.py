@@ -1,5 +1,8 @@
 """The search: what it chooses, and that its paths are as good as fits of their own."""
 
+import re
+from inspect import signature
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -250,6 +253,16 @@ def test_bad_options_are_errors_before_any_work(options, message, monkeypatch):
     with pytest.raises(OptionError) as error:
         tune(NHSVM(TREE), X, y, **options)
     assert message in str(error.value)
+
+
+def test_all_options_are_in_the_signature_and_the_documentation():
+    parameters = signature(tune).parameters
+    assert [name for name, one in parameters.items() if one.kind is not one.KEYWORD_ONLY] == ["estimator", "X", "y"]
+    defaults = {"test_size": 0.2, "search_tol": 0.01, "patience": 2, "refit": True, "progress": None}
+    assert {name: parameters[name].default for name in defaults} == defaults
+    assert all(re.search(rf"^(\w+, )*{name}(, \w+)* : ", tune.__doc__, re.M) for name in parameters if name not in "Xy")
+    with pytest.raises(TypeError, match=r"tune\(\) got an unexpected keyword argument 'pacience'"):
+        tune(NHSVM(TREE), X, y, pacience=3)
 
 
 def test_options_that_label_sets_refuse():

@@ -18,21 +18,11 @@ from nhsvm.typing import FloatArray, Floats, IntArray, PtrArray
 
 @dataclass(frozen=True)
 class Limits:
-    """When rows of losses are shared, and how much is worked on at a time.
+    """When rows of losses are shared, and how much is worked on at a time."""
 
-    Attributes
-    ----------
-    row_entries : int
-        Numbers in rows that many leaves share: 8 MB.
-    sharing : float
-        The part of all pairs of leaves that may share nodes; above, a row for each leaf is as good.
-    workspace : int
-        Numbers in the dense (node, sample) array of one step: 8 MB, about the size of a cache.
-    """
-
-    row_entries: int = 2**20
-    sharing: float = 0.25
-    workspace: int = 2**20
+    row_entries: int = 2**20  # numbers in rows that many leaves share: 8 MB
+    sharing: float = 0.25  # part of all pairs of leaves that may share nodes; above, a row for each leaf is as good
+    workspace: int = 2**20  # numbers in the dense (node, sample) array of one step: 8 MB, about the size of a cache
 
 
 LIMITS = Limits()

@@ -55,23 +55,13 @@ class Counts(NamedTuple):
 
 @dataclass(frozen=True)
 class Pair:
-    """What was true and what was predicted.
-
-    Attributes
-    ----------
-    hierarchy : Hierarchy
-    true, pred : sparse array of booleans, (n_samples, n_columns)
-        The columns are the nodes of the hierarchy, or those of them that count.
-    weight : array of n_samples
-    named : array of node numbers, or None
-        The labels that the caller named.
-    """
+    """What was true and what was predicted: booleans over the nodes of the hierarchy, or those of them that count."""
 
     hierarchy: Hierarchy
     true: sp.csr_array
     pred: sp.csr_array
     weight: FloatArray
-    named: IntArray | None
+    named: IntArray | None  # nodes of the labels that the caller named
 
     def over(self, what: Over, roots: Roots) -> Pair:
         """The same pair with one column for each label, or for each node with its closures filled in."""

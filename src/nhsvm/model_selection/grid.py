@@ -48,24 +48,12 @@ def show_setting(shown: Options) -> str:
 
 @dataclass(frozen=True)
 class Setting:
-    """One combination of everything but C.
+    """One combination of everything but C."""
 
-    Attributes
-    ----------
-    params : dict
-        For ``set_params``.
-    shown : dict
-        The same by the names of the grid, for people.
-    steps : tuple
-        Tells settings apart whose pipelines differ before the last step.
-    Cs : tuple of float
-        Ascending.
-    """
-
-    params: Options
-    shown: Options
-    steps: tuple[tuple[int, str, int], ...]
-    Cs: tuple[float, ...]
+    params: Options  # for ``set_params``
+    shown: Options  # the same by the names of the grid, for people
+    steps: tuple[tuple[int, str, int], ...]  # tells settings apart whose pipelines differ before the last step
+    Cs: tuple[float, ...]  # ascending
 
 
 @dataclass(frozen=True)
@@ -132,13 +120,7 @@ def costs(C: object, lam: object) -> tuple[float, ...] | None:
 
 
 def make_plan(estimator: Estimator, grid: Grid, Cs: tuple[float, ...] | None, multilabel: bool) -> Plan:
-    """Settings of an estimator.
-
-    Raises
-    ------
-    OptionError
-        If a name is no parameter, a list is empty, or a value is refused in all combinations.
-    """
+    """Settings of an estimator; an error if one has no such name, or a value is refused in all combinations."""
     last = last_step(estimator)
     if isinstance(grid, str):
         if grid != "paper":

@@ -95,17 +95,10 @@ def _count(X: MatrixLike | LabelsLike, name: str) -> int:
 
 @dataclass(frozen=True)
 class Scores:
-    """Scorers by name; the first decides.
-
-    Attributes
-    ----------
-    scorers : dict
-    whole : frozenset of names
-        Functions of the user's own, which are given the whole pipeline and raw samples.
-    """
+    """Scorers by name; the first decides."""
 
     scorers: dict[str, Scorer]
-    whole: frozenset[str]
+    whole: frozenset[str]  # functions of the user's own, which are given the whole pipeline and raw samples
 
     @property
     def first(self) -> str:

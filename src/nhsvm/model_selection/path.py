@@ -119,27 +119,14 @@ def _detached(model: HierarchicalSVM) -> HierarchicalSVM:
 
 @dataclass
 class SearchPath:
-    """One path of C, as far as a search has gone.
-
-    Attributes
-    ----------
-    setting : Setting
-    left : list of float
-        Values of C to go.
-    trials : list of Trial
-    untried : list of Untried
-    model : estimator, optional
-        What goes from one fit to the next, from the first on.
-    problem : LearningProblem, optional
-        What all its fits learn from.
-    """
+    """One path of C, as far as a search has gone."""
 
     setting: Setting
-    left: list[float]
+    left: list[float]  # values of C to go
     trials: list[Trial] = field(default_factory=list)
     untried: list[Untried] = field(default_factory=list)
-    problem: LearningProblem | None = None
-    model: HierarchicalSVM | None = None
+    problem: LearningProblem | None = None  # what all its fits learn from
+    model: HierarchicalSVM | None = None  # what goes from one fit to the next, from the first on
 
     def give_up(self, reason: str) -> None:
         """No more fits."""
@@ -182,17 +169,7 @@ class _Samples(NamedTuple):
 
 
 class Fits:
-    """Makes fits and scores them.
-
-    Parameters
-    ----------
-    estimator : estimator or pipeline
-    parts : Parts
-    scores : Scores
-    tol : float or None
-        Least tolerance of the search.
-    n_jobs : int or None
-    """
+    """Makes fits and scores them; ``tol`` is the least tolerance of the search."""
 
     def __init__(
         self, estimator: Estimator, parts: Parts, scores: Scores, tol: float | None, n_jobs: int | None
@@ -270,13 +247,7 @@ class Fits:
 def follow(
     paths: list[SearchPath], fits: Fits, time_budget: float | None, clock: Clock, patience: int | None, report: Report
 ) -> bool:
-    """Fits along all paths, each within its share of the time, again and again as long as there is some.
-
-    Returns
-    -------
-    bool
-        Whether the user interrupted it.
-    """
+    """Fits along all paths, each within its share of the time, as long as there is some; whether it was interrupted."""
     end = inf if time_budget is None else clock() + time_budget
     pending, interrupted = list(paths), False
     try:

@@ -20,24 +20,12 @@ from nhsvm.typing import BoolArray, FloatArray, IntArray, PtrArray
 
 @dataclass(frozen=True)
 class Core:
-    """What is left after folding.
+    """What is left after folding."""
 
-    Attributes
-    ----------
-    inner : node numbers
-        The core's variables: nodes with something below that has two parents.
-    tops : node numbers
-        Tops of the folded subtrees that hang from the core.
-    group : array, aligned with ``tops``
-        Tops with equal parents have equal group numbers 0 .. n_groups − 1.
-    paths : (n_groups, n_inner) 0/1 matrix
-        The ``inner`` nodes above each group.
-    """
-
-    inner: IntArray
-    tops: IntArray
-    group: PtrArray
-    paths: sp.csr_array
+    inner: IntArray  # its variables: nodes with something below that has two parents
+    tops: IntArray  # tops of the folded subtrees that hang from it
+    group: PtrArray  # of every top; those with equal parents have equal numbers 0 .. n_groups − 1
+    paths: sp.csr_array  # 0/1, (n_groups, n_inner): the ``inner`` nodes above each group
 
 
 def tree_like(graph: Graph) -> BoolArray:
