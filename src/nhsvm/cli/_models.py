@@ -211,7 +211,7 @@ def like_of(loaded: LoadedModel, kind: FileFormat) -> Dataset | None:
     n_features = loaded.model.n_features_in_
     if first is None:  # a model made in Python: columns are features, counted from 1 in svmlight files
         first = 1
-    return Dataset(None, None, feature_names=range(first, first + n_features))  # type: ignore[arg-type]
+    return Dataset(None, None, feature_names=range(first, first + n_features))
 
 
 def read_for(

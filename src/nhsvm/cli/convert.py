@@ -108,7 +108,7 @@ class _Job:
         busy: Busy,
     ) -> None:
         from nhsvm.datasets import open_blocks
-        from nhsvm.datasets.blocks_format import check_target
+        from nhsvm.datasets.blocks_writer import check_target
 
         self._data, self._samples, self._features = data, samples, features
         self._output, self._force, self._busy = output, force, busy

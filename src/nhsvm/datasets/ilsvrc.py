@@ -7,17 +7,19 @@ import re
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
-from nhsvm.datasets.base import Dataset, whole_number
-from nhsvm.datasets.files import AnyPath, Trouble, checked_path, lines, opened, shown
+from nhsvm.datasets.dataset import AnyPath, Dataset, whole_number
+from nhsvm.datasets.files import ReadLog, checked_path, lines, opened, shown
 from nhsvm.errors import CycleError, FileFormatError, HierarchyError, OptionError
 from nhsvm.hierarchy import Hierarchy
+from nhsvm.typing import Array, Matrix, PtrArray
 
+Variable: TypeAlias = "Array | str | list[Variable] | dict[str, Variable]"
+"""Numbers, text, the items of a cell array, or a structure."""
 N_WORDS = 1000
 TRUTH = "ILSVRC2010_validation_ground_truth.txt"
 _BAG = ".sbow.mat"
@@ -52,7 +54,10 @@ def read_ilsvrc2010(folder: AnyPath, part: str = "train", *, per_class: int | No
         whole_number(per_class, "per_class", 1)
     hierarchy, names = _synsets(_one(root, "meta.mat"))
     if part == "val":
-        X = _stacked([_counts(file) for file in _bags(root, "val.")], root)
+        bags = _bags(root, "val.")
+        if not bags:
+            raise FileFormatError(root, None, f"there is no val.*{_BAG} in this folder or below")
+        X = sp.vstack(list(map(_counts, bags)), format="csr")
         return Dataset(_truth(_one(root, TRUTH), names, X.shape[0]), hierarchy, X)
     files = {file.name.removesuffix(_BAG): file for file in _bags(root, "n")}
     leaves = [name for name in names.values() if hierarchy.is_leaf(name)]
@@ -61,7 +66,7 @@ def read_ilsvrc2010(folder: AnyPath, part: str = "train", *, per_class: int | No
         raise FileFormatError(root, None, f"{len(lacking)} synsets have no file, the first of them {lacking[0]}{_BAG}")
     found = [_counts(files[name])[:per_class] for name in leaves]
     y = np.repeat(leaves, [X.shape[0] for X in found])
-    return Dataset(y, hierarchy, _stacked(found, root))
+    return Dataset(y, hierarchy, sp.vstack(found, format="csr"))
 
 
 def _one(folder: Path, name: str) -> Path:
@@ -75,18 +80,19 @@ def _bags(folder: Path, start: str) -> list[Path]:
     return sorted((path for path in folder.rglob(f"{start}*{_BAG}")), key=lambda path: path.name)
 
 
-def _structures(file: Path, name: str) -> list[dict[str, Any]]:
+def _structures(file: Path, name: str) -> list[dict[str, Variable]]:
     """An array of structures of a MATLAB file, as dicts."""
     found = read_variable(file, name)
     items = found if isinstance(found, list) else []
     while items and isinstance(items[0], list):  # structures in cells
         items = [item for cell in items if isinstance(cell, list) for item in cell]
-    if not items or not all(isinstance(item, dict) for item in items):
+    structures = [item for item in items if isinstance(item, dict)]
+    if not items or len(structures) < len(items):
         raise FileFormatError(file, None, f"{name!r} is no array of structures")
-    return items
+    return structures
 
 
-def _field(item: Any, name: str, file: Path) -> Any:
+def _field(item: Variable, name: str, file: Path) -> Variable:
     """A field of a structure; a structure of its own comes as a list of one."""
     item = item[0] if isinstance(item, list) and len(item) == 1 else item
     if not isinstance(item, dict) or name not in item:
@@ -95,23 +101,22 @@ def _field(item: Any, name: str, file: Path) -> Any:
     return item[name]
 
 
-def _wholes(item: Any, name: str, file: Path) -> npt.NDArray[np.int64]:
+def _wholes(item: Variable, name: str, file: Path) -> PtrArray:
     """A field of whole numbers."""
     found = _field(item, name, file)
-    is_array = isinstance(found, np.ndarray)
-    if not is_array or not ((np.abs(found) < _LARGEST) & (found == np.trunc(found))).all():
+    if not isinstance(found, np.ndarray) or not ((np.abs(found) < _LARGEST) & (found == np.trunc(found))).all():
         raise FileFormatError(file, None, f"a field {name!r} has something else than whole numbers")
     return np.asarray(found, dtype=np.int64)
 
 
-def _whole(item: Any, name: str, file: Path) -> int:
+def _whole(item: Variable, name: str, file: Path) -> int:
     found = _wholes(item, name, file)
     if len(found) != 1:
         raise FileFormatError(file, None, f"a field {name!r} has {len(found)} numbers, and not one")
     return int(found[0])
 
 
-def _wordnet_id(item: Any, file: Path) -> str:
+def _wordnet_id(item: Variable, file: Path) -> str:
     found = _field(item, "WNID", file)
     if not isinstance(found, str):
         raise FileFormatError(file, None, "a field 'WNID' has something else than text")
@@ -130,7 +135,7 @@ def _synsets(file: Path) -> tuple[Hierarchy, dict[int, str]]:
         raise FileFormatError(file, None, error.problem) from None
 
 
-def _edges(items: list[dict[str, Any]], names: dict[int, str], file: Path) -> Iterator[tuple[str, str]]:
+def _edges(items: list[dict[str, Variable]], names: dict[int, str], file: Path) -> Iterator[tuple[str, str]]:
     for item in items:
         above, count = _wordnet_id(item, file), _whole(item, "num_children", file)
         for child in _wholes(item, "children", file)[: max(count, 0)].tolist():  # the rest are zeros
@@ -141,7 +146,7 @@ def _edges(items: list[dict[str, Any]], names: dict[int, str], file: Path) -> It
             yield above, names[child]
 
 
-def _counts(file: Path) -> sp.csr_matrix:
+def _counts(file: Path) -> Matrix:
     """Visual words of every image of a file, counted."""
     bags = [_wholes(_field(item, "sbow", file), "word", file) for item in _structures(file, "image_sbow")]
     for k, words in enumerate(bags):
@@ -154,15 +159,9 @@ def _counts(file: Path) -> sp.csr_matrix:
     return counts
 
 
-def _stacked(parts: list[sp.csr_matrix], folder: Path) -> sp.csr_matrix:
-    if not parts:
-        raise FileFormatError(folder, None, f"there is no val.*{_BAG} in this folder or below")
-    return sp.vstack(parts, format="csr")
-
-
-def _truth(file: Path, names: dict[int, str], n_images: int) -> np.ndarray[Any, Any]:
+def _truth(file: Path, names: dict[int, str], n_images: int) -> Array:
     found = []
-    for number, line in lines(file, "ascii", Trouble(file, "raise")):
+    for number, line in lines(file, "ascii", ReadLog(file, "raise")):
         text = line.strip()
         synset = names.get(int(text)) if _NUMBER.fullmatch(text) else None
         if synset is None:
@@ -192,7 +191,7 @@ class _BadFile(Exception):  # noqa: N818 - never leaves this module
     """What is wrong with a file."""
 
 
-def read_variable(file: Path, name: str) -> Any:
+def read_variable(file: Path, name: str) -> Variable:
     """A variable of a MATLAB file.
 
     Returns
@@ -216,7 +215,7 @@ def read_variable(file: Path, name: str) -> Any:
         raise FileFormatError(file, None, f"not a MATLAB file of version 7 or before: {error}") from None
 
 
-def _variable(raw: bytes, name: str) -> Any:
+def _variable(raw: bytes, name: str) -> Variable:
     order = _SWAPPED.get(raw[126:128])
     if order is None or raw[125 if order == "<" else 124] != 1:
         raise _BadFile("it does not begin like one")
@@ -276,14 +275,14 @@ class _Matrix:
             raise _BadFile("an array is cut short")
         return found
 
-    def _numbers(self) -> np.ndarray[Any, Any]:
+    def _numbers(self) -> Array:
         kind, data = self._next()
         dtype = _NUMBERS.get(kind)
         if dtype is None or len(data) % int(dtype[1]):
             raise _BadFile("something else in place of numbers")
         return np.frombuffer(data, self._order + dtype)
 
-    def value(self, depth: int) -> Any:
+    def value(self, depth: int) -> Variable:
         """What is in the array; see :func:`read_variable`."""
         if depth > _DEEPEST:
             raise _BadFile("structures are nested too deeply")
@@ -302,13 +301,13 @@ class _Matrix:
             raise _BadFile("an array is not as long as its shape says")
         return found.astype(found.dtype.newbyteorder("="), copy=False)
 
-    def _item(self, depth: int) -> Any:
+    def _item(self, depth: int) -> Variable:
         kind, data = self._next()
         if kind != _MATRIX:
             raise _BadFile("something else in place of an array")
         return _Matrix(data, self._order).value(depth + 1)
 
-    def _structures(self, depth: int) -> list[dict[str, Any]]:
+    def _structures(self, depth: int) -> list[Variable]:
         length = self._numbers()
         raw = self._next()[1].tobytes()
         width = int(length[0]) if len(length) == 1 and length.dtype.kind in "iu" else 0

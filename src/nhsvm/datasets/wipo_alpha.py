@@ -10,8 +10,8 @@ from xml.etree.ElementTree import Element, ParseError, XMLParser
 
 import numpy as np
 
-from nhsvm.datasets.base import Dataset
-from nhsvm.datasets.files import AnyPath, Trouble, checked_path, opened, shown
+from nhsvm.datasets.dataset import AnyPath, Dataset
+from nhsvm.datasets.files import ReadLog, checked_path, opened, shown
 from nhsvm.errors import FileFormatError, OptionError
 from nhsvm.hierarchy import Hierarchy
 
@@ -71,7 +71,7 @@ def read_wipo_alpha(
     └── B60
         └── B60R
     """
-    root, trouble = checked_path(folder), Trouble(checked_path(folder), on_error, "file")
+    root, log = checked_path(folder), ReadLog(checked_path(folder), on_error, "file")
     wanted = [_known("parts", part, PARTS) for part in parts]
     if isinstance(parts, str) or not wanted:
         raise OptionError(f"parts must be a list of some of {list(PARTS)}, not {parts!r}")
@@ -84,15 +84,17 @@ def read_wipo_alpha(
             if hierarchy is not None and symbol not in hierarchy:
                 raise FileFormatError(file, None, f"its main symbol {symbol!r} is not in the hierarchy")
         except FileFormatError as error:
-            if not trouble.skipping:
+            if not log.skipping:
                 raise
-            trouble.report(number, str(error))
+            log.report(number, str(error))
             continue
         texts.append(_text(record, wanted))
         symbols.append(symbol)
-    skipped = trouble.skipped(len(texts))
-    known = _hierarchy(symbols, length) if hierarchy is None else hierarchy
-    return Dataset(np.array(symbols), known, texts=texts, skipped=skipped)
+    skipped = log.skipped(len(texts))
+    if hierarchy is None:
+        cuts = [cut for cut in LEVELS.values() if cut <= length]
+        hierarchy = Hierarchy.from_paths([[symbol[:cut] for cut in cuts] for symbol in sorted(set(symbols))])
+    return Dataset(np.array(symbols), hierarchy, texts=texts, skipped=skipped)
 
 
 def _known(name: str, value: str, known: dict[str, _T]) -> _T:
@@ -134,8 +136,3 @@ def _symbol(record: Element, file: Path, length: int) -> str:
 def _text(record: Element, tags: Sequence[str]) -> str:
     pieces = (piece for tag in tags for found in record.iter(tag) for piece in found.itertext())
     return " ".join(" ".join(pieces).split())
-
-
-def _hierarchy(symbols: Sequence[str], length: int) -> Hierarchy:
-    cuts = [cut for cut in LEVELS.values() if cut <= length]
-    return Hierarchy.from_paths([[symbol[:cut] for cut in cuts] for symbol in sorted(set(symbols))])

@@ -19,7 +19,7 @@ import scipy.sparse as sp
 from nhsvm.errors import HierarchyError
 from nhsvm.typing import Array, BoolArray, IntArray, PtrArray
 
-_MAX_ENTRIES = 2**29  # of the stored ancestor sets: 2 GiB of node numbers
+MAX_ENTRIES = 2**29  # of the stored ancestor sets: 2 GiB of node numbers
 
 
 class Ragged(NamedTuple):
@@ -267,10 +267,10 @@ def _some_cycle(stuck: BoolArray, above: Ragged) -> list[int]:
 
 
 def _check_size(needed: int, graph: Graph) -> None:
-    if needed > _MAX_ENTRIES:
+    if needed > MAX_ENTRIES:
         raise HierarchyError(
             f"the ancestor sets of this hierarchy ({graph.n_nodes} nodes on {graph.n_levels} levels) "
-            f"have more than {_MAX_ENTRIES} entries, too many to store"
+            f"have more than {MAX_ENTRIES} entries, too many to store"
         )
 
 
