@@ -17,10 +17,9 @@ if TYPE_CHECKING:
     from nhsvm.datasets.chunks import Chunks, convert_to_blocks, read_chunks
     from nhsvm.datasets.dataset import Dataset, Skipped
     from nhsvm.datasets.generators import load_docstrings, make_balanced, make_text, make_unbalanced
-    from nhsvm.datasets.ilsvrc import read_ilsvrc2010
+    from nhsvm.datasets.published import read_ilsvrc2010, read_wipo_alpha
     from nhsvm.datasets.sparse_rows import read_lshtc, read_svmlight
     from nhsvm.datasets.table_files import read_csv, read_jsonl, read_parquet
-    from nhsvm.datasets.wipo_alpha import read_wipo_alpha
 
 __all__ = [
     "Chunks",
@@ -53,10 +52,9 @@ _NAMES = {
     "chunks": ["Chunks", "convert_to_blocks", "read_chunks"],
     "dataset": ["Dataset", "Skipped"],
     "generators": ["load_docstrings", "make_balanced", "make_text", "make_unbalanced"],
-    "ilsvrc": ["read_ilsvrc2010"],
+    "published": ["read_ilsvrc2010", "read_wipo_alpha"],
     "sparse_rows": ["read_lshtc", "read_svmlight"],
     "table_files": ["read_csv", "read_jsonl", "read_parquet"],
-    "wipo_alpha": ["read_wipo_alpha"],
 }
 __getattr__ = on_first_use(__name__, lambda: {name: file for file, names in _NAMES.items() for name in names})
 

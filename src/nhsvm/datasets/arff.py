@@ -15,9 +15,9 @@ import numpy.typing as npt
 
 from nhsvm.datasets import parsing
 from nhsvm.datasets.dataset import AnyPath, Dataset, Growing, objects, without_root
-from nhsvm.datasets.files import LONGEST, RowReader, Source, blocks, checked_encoding, finite, shown
+from nhsvm.datasets.files import LONGEST, RowReader, Source, blaming, blocks, checked_encoding, finite, shown
 from nhsvm.datasets.labels import BadRows, LabelLists
-from nhsvm.errors import CycleError, FileFormatError, HierarchyError, OptionError
+from nhsvm.errors import FileFormatError, OptionError
 from nhsvm.hierarchy import Hierarchy
 from nhsvm.typing import Array, ByteArray, FloatArray, Options, PtrArray
 
@@ -287,12 +287,8 @@ def hierarchy_of(header: Header, file: Path, classes: str) -> tuple[Hierarchy, b
         path = parts if pairs else ["/".join(parts[: k + 1]) for k in range(len(parts))]
         steps[path[0]] = None
         edges.update(dict.fromkeys(pairwise(path)))
-    try:
+    with blaming(file, header.line):
         return Hierarchy.from_edges(edges, nodes=steps), pairs
-    except CycleError as error:
-        raise CycleError(error.cycle, str(file)) from None
-    except HierarchyError as error:
-        raise FileFormatError(file, header.line, error.problem) from None
 
 
 # -- the data part, a block at a time ----------------------------------------------------------------------------------

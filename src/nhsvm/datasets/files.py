@@ -20,7 +20,7 @@ from typing import IO, TYPE_CHECKING
 import numpy as np
 
 from nhsvm.datasets.dataset import AnyPath, Dataset, FeatureNames, Skipped, checked_dtype, checked_like
-from nhsvm.errors import FileFormatError, OptionError
+from nhsvm.errors import CycleError, FileFormatError, HierarchyError, OptionError
 from nhsvm.typing import Array, ByteArray, DType, Options
 
 if TYPE_CHECKING:
@@ -203,6 +203,17 @@ class _Again(io.RawIOBase):
         found, self._start = data[:n], data[n:]
         memoryview(buffer)[: len(found)] = found
         return len(found)
+
+
+@contextmanager
+def blaming(file: Path, line: int | None = None) -> Iterator[None]:
+    """Name the file, and the line, in an error about the hierarchy that it describes."""
+    try:
+        yield
+    except CycleError as error:
+        raise CycleError(error.cycle, str(file)) from None
+    except HierarchyError as error:
+        raise FileFormatError(file, line, error.problem) from None
 
 
 def checked_path(file: AnyPath) -> Path:

@@ -17,9 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from nhsvm.datasets.dataset import AnyPath, Dataset, given_hierarchy, objects, without_root
-from nhsvm.datasets.files import Source, finite, shown
+from nhsvm.datasets.files import Source, blaming, finite, shown
 from nhsvm.datasets.labels import LabelLists
-from nhsvm.errors import CycleError, FileFormatError, HierarchyError, OptionError
+from nhsvm.errors import FileFormatError, OptionError
 from nhsvm.hierarchy import Hierarchy
 from nhsvm.registry import Option
 from nhsvm.typing import JSON, Array, DType, Label, Options
@@ -344,16 +344,12 @@ class Labelling:
     def hierarchy(self, file: Path) -> Hierarchy:
         """That of all paths that samples have."""
         sep = self._separator
-        try:
+        with blaming(file):
             if self.qualified:
                 steps = (tuple(sep.join(p[: k + 1]) for k in range(len(p))) for p in self._paths)
                 return Hierarchy.from_paths(steps)
             edges = dict.fromkeys(edge for p in self._paths for edge in pairwise(p))
             return Hierarchy.from_edges(edges, nodes=dict.fromkeys(p[0] for p in self._paths))
-        except CycleError as error:
-            raise CycleError(error.cycle, str(file)) from None
-        except HierarchyError as error:
-            raise FileFormatError(file, None, error.problem) from None
 
 
 # -- cells -------------------------------------------------------------------------------------------------------------
