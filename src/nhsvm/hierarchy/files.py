@@ -8,7 +8,7 @@ import io
 import json
 import re
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from os import PathLike
 from pathlib import Path
@@ -18,7 +18,7 @@ from nhsvm.hierarchy.build import EdgeArrays, check_label, edge_arrays, parent_a
 from nhsvm.hierarchy.hashes import first_crowded
 from nhsvm.typing import JSON, Label, LabelsLike
 
-Rows = list[tuple[int, list[Label]]]  # line number, cells
+Rows = list[tuple[int, Sequence[Label]]]  # line number, cells
 ToLabel = Callable[[JSON], Label]
 
 _BY_ENDING = {".txt": "lshtc", ".tsv": "tsv", ".tab": "tsv", ".csv": "csv", ".json": "json"}
@@ -77,7 +77,7 @@ def _text(file: Path) -> str:
 
 
 def _words(text: str) -> Rows:
-    return [(n, list[Label](line.split())) for n, line in enumerate(io.StringIO(text, newline=""), 1) if line.strip()]
+    return [(n, line.split()) for n, line in enumerate(io.StringIO(text, newline=""), 1) if line.strip()]
 
 
 def _table(file: Path, text: str, delimiter: str) -> Rows:
@@ -97,7 +97,7 @@ def _table(file: Path, text: str, delimiter: str) -> Rows:
                 continue
         if len(cells) != 2 or not all(cells):
             raise FileFormatError(file, line, f"expected two cells, parent and child, not {raw!r}")
-        rows.append((line, list[Label](cells[::step])))
+        rows.append((line, cells[::step]))
     return rows
 
 
@@ -122,12 +122,13 @@ def _records(file: Path, text: str, delimiter: str) -> Iterator[tuple[int, list[
 def _typed(file: Path, rows: Rows, label_type: type) -> Rows:
     if label_type is str:
         return rows
+    typed: Rows = []
     for number, cells in rows:
         try:
-            cells[:] = map(_whole, cells)
+            typed.append((number, [_whole(cell) for cell in cells]))
         except HierarchyError as error:
             raise FileFormatError(file, number, f"{error} (label_type=str reads names)") from None
-    return rows
+    return typed
 
 
 def _whole(label: Label) -> int:
@@ -153,7 +154,7 @@ def _edges(file: Path, rows: Rows, allow_duplicates: bool) -> EdgeArrays:
     return _blaming_lines(file, rows, partial(edge_arrays, nodes=(), allow_duplicates=allow_duplicates))
 
 
-def _blaming_lines(file: Path, rows: Rows, build: Callable[[Iterator[list[Label]]], EdgeArrays]) -> EdgeArrays:
+def _blaming_lines(file: Path, rows: Rows, build: Callable[[Iterator[Sequence[Label]]], EdgeArrays]) -> EdgeArrays:
     try:
         return build(cells for _, cells in rows)
     except HierarchyError as error:
