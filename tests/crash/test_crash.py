@@ -45,7 +45,7 @@ USERS = {  # of these ways, and a writer that goes there
     "cli/output.py": "predict csv",
     "cli/convert.py": "convert scaled",
     "cli/tune.py": "tune",
-    "datasets/blocks_format.py": "write_blocks",
+    "datasets/blocks_writer.py": "write_blocks",
     "model/file.py": "save",
     "report/page.py": "write_report",
     "paper/tables.py": "write_page",

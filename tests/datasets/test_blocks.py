@@ -30,8 +30,7 @@ from nhsvm.datasets import (
     read_svmlight,
     write_blocks,
 )
-from nhsvm.datasets.blocks import mapped, read_note
-from nhsvm.datasets.blocks_format import Stored
+from nhsvm.datasets.blocks import Stored, mapped, read_note
 from nhsvm.engine import storage
 from nhsvm.errors import DataError, LabelError, OptionError
 
@@ -45,7 +44,7 @@ def small_parts(monkeypatch):
     """A file of a few lines comes in several parts."""
     monkeypatch.setattr("nhsvm.datasets.files.BLOCK", 20)
     monkeypatch.setattr("nhsvm.datasets.chunks.ROWS", 2)
-    monkeypatch.setattr("nhsvm.datasets.blocks_writer._PART", 3)
+    monkeypatch.setattr("nhsvm.datasets.blocks_writer.PART", 3)
 
 
 def same(found: Dataset, wanted: Dataset) -> None:

@@ -28,8 +28,9 @@ from nhsvm.datasets import (
     read_svmlight,
     write_blocks,
 )
-from nhsvm.datasets.blocks_format import checksum, new_folder, read_header
-from nhsvm.datasets.chunks import expected_rows
+from nhsvm.datasets.blocks import checksum, read_header
+from nhsvm.datasets.blocks_writer import new_folder
+from nhsvm.datasets.chunks import source_of
 from nhsvm.errors import FileFormatError, OptionError
 
 LINES = "".join(f"{2 + k % 4} {1 + k % 7}:{k} {9 + k % 5}:1\n" for k in range(200))
@@ -204,7 +205,6 @@ def room(monkeypatch, free):
 
 def test_a_disk_that_is_too_small_is_told_from_the_first_part(tmp_path, monkeypatch):
     """The first part would fit, all of them would not."""
-    monkeypatch.setattr("nhsvm.datasets.chunks.BLOCK", 4000)
     monkeypatch.setattr("nhsvm.datasets.files.BLOCK", 4000)
     source = put(tmp_path, "train.svm", LINES * 1000)
     room(monkeypatch, 2_000_000)
@@ -217,6 +217,10 @@ def test_a_disk_that_is_too_small_is_told_from_the_first_part(tmp_path, monkeypa
     convert_to_blocks(read_svmlight, source, tmp_path / "a.blocks")
 
 
+def expected_rows(reader, file, **options):
+    return source_of(reader, file, options, "the test").expected_rows()
+
+
 @pytest.mark.parametrize("ending", ["parquet", "csv", "svm.gz", "jsonl"])
 def test_rows_that_are_expected(tmp_path, ending, monkeypatch):
     import polars
@@ -225,11 +229,11 @@ def test_rows_that_are_expected(tmp_path, ending, monkeypatch):
     file = tmp_path / f"a.{ending}"
     if ending == "parquet":
         frame.write_parquet(file)
-        assert expected_rows(read_parquet, file) == 500
-        assert expected_rows(read_parquet, put(tmp_path, "b.parquet", "junk")) is None
+        assert expected_rows(read_parquet, file, features="x") == 500
+        assert expected_rows(read_parquet, put(tmp_path, "b.parquet", "junk"), features="x") is None
     elif ending == "csv":
         frame.write_csv(file)
-        assert expected_rows(read_csv, file) == 501
+        assert expected_rows(read_csv, file, features="x") == 501
     elif ending == "jsonl":
         assert expected_rows(read_jsonl, put(tmp_path, "a.jsonl", "")) is None
         assert expected_rows(read_jsonl, tmp_path / "absent.jsonl") is None
@@ -255,7 +259,7 @@ def test_a_disk_that_is_full(tmp_path, monkeypatch):
     def full(self, array):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("nhsvm.datasets.blocks_writer._File.append", full)
+    monkeypatch.setattr("nhsvm.datasets.blocks_writer.NumberFile.append", full)
     with pytest.raises(
         OptionError, match=r"a.blocks cannot be written: No space left on device; nothing of it is kept"
     ):

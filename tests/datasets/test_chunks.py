@@ -11,7 +11,7 @@ import numpy as np
 import polars
 import pytest
 
-from datasets.files import put
+from datasets.files import fails, put
 from nhsvm import Hierarchy
 from nhsvm.datasets import (
     Dataset,
@@ -96,7 +96,7 @@ def test_how_much_has_been_read(tmp_path, monkeypatch, reader, packed):
 
 
 def test_how_much_has_been_read_of_rows_that_are_counted(tmp_path, monkeypatch):
-    monkeypatch.setattr("nhsvm.datasets.table_files._BATCH", 4)
+    monkeypatch.setattr("nhsvm.datasets.table_files.BATCH", 4)
     polars.DataFrame({"x": [float(k) for k in range(10)]}).write_parquet(tmp_path / "x.parquet")
     write_blocks(Dataset(None, None, np.eye(10)), tmp_path / "x.blocks")
     for reader, options in ((read_parquet, {"features": "x", "label": None}), (open_blocks, {})):
@@ -184,6 +184,19 @@ def test_pipes_cannot_go_back(tmp_path, packed):
         assert read_jsonl(pipe, label=None).texts == [str(k) for k in range(50_000)]
     finally:
         thread.join()
+
+
+@pytest.mark.parametrize("read", [read_svmlight, read_lshtc])
+def test_labels_that_begin_late(tmp_path, monkeypatch, read):
+    """They are an error in whatever part they are, as in the file as a whole."""
+    monkeypatch.setattr("nhsvm.datasets.files.BLOCK", 8)
+    file = put(tmp_path, "test", "1:1\n2:1\n1:2\n2:2\n1 1:1\n")
+    fails(read, file, 5, "a label, where the first row has none")
+    like = Dataset(None, None, feature_names=range(1, 3))
+    parts = iter(read_chunks(read, file, like=like))
+    assert next(parts).y is None
+    with pytest.raises(FileFormatError, match=r"test:5: a label, where the first row has none"):
+        list(parts)
 
 
 @pytest.mark.parametrize("read", [read_svmlight, read_lshtc])

@@ -153,7 +153,7 @@ def test_texts_are_the_counts_in_words():
 def test_text_is_made_in_parts(monkeypatch):
     import nhsvm.datasets.generators as module
 
-    monkeypatch.setattr(module, "_CHUNK", 7)
+    monkeypatch.setattr(module, "CHUNK", 7)
     data = make_text(random_hierarchy(10, 0), 50, 30, random_state=4)
     assert data.X.shape == (50, 30)
     assert len(data.y) == 50

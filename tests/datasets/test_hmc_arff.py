@@ -188,6 +188,12 @@ def test_more_bad_files(tmp_path):
     fails(read_hmc_arff, file_of(tmp_path, "x\n"), None, "no samples: 1 skipped; line 8: ", on_error="skip")
 
 
+def test_a_file_without_features(tmp_path):
+    found = read_hmc_arff(file_of(tmp_path, "1\n2/1\n", head="@RELATION bare\n"))
+    assert found.X.shape == (2, 0)
+    assert found.y.tolist() == ["1", "2/1"]
+
+
 def test_damage(tmp_path, monkeypatch):
     rows = "".join(f"{k},red,{k / 7},2/1\n" for k in range(200))
     check_damage(read_hmc_arff, tmp_path, HEAD + TREE + "@DATA\n" + rows, "file.arff", monkeypatch)

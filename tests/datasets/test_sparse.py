@@ -27,7 +27,7 @@ READERS = pytest.mark.parametrize("read", [read_svmlight, read_lshtc])
 def parse(text, starts, powers, values, bits):
     """Numbers, a line each; NaN where the kernels leave them to Python."""
     for k in range(len(starts)):
-        i, done = parsing._number(text, starts[k], powers, values, bits, k)
+        i, done = parsing.number(text, starts[k], powers, values, bits, k)
         if not done or text[i] != 10:
             values[k] = np.nan
 

@@ -346,7 +346,7 @@ def test_parquet_with_any_byte_changed(tmp_path):
 def test_rows_of_parquet(tmp_path, monkeypatch):
     import nhsvm.datasets.table_files as module
 
-    monkeypatch.setattr(module, "_BATCH", 2)
+    monkeypatch.setattr(module, "BATCH", 2)
     path = tmp_path / "file.parquet"
     columns = {
         "text": ["a", None, "c", "d", "e"],

@@ -120,7 +120,7 @@ def test_sum_up_adds_subtrees(h, seed):
 
 
 def test_ancestor_sets_too_large_to_store_are_refused(monkeypatch):
-    monkeypatch.setattr(graph, "_MAX_ENTRIES", 54)
+    monkeypatch.setattr(graph, "MAX_ENTRIES", 54)
     chain = [(i, i + 1) for i in range(9)]  # 55 entries
     with pytest.raises(HierarchyError, match=r"10 nodes on 10 levels.* more than 54 entries"):
         _ = Hierarchy.from_edges(chain).graph.ancestors
@@ -129,7 +129,7 @@ def test_ancestor_sets_too_large_to_store_are_refused(monkeypatch):
 
 def test_ancestor_sets_of_a_tree_are_refused_before_any_work(monkeypatch):
     chain = Hierarchy.from_edges([(i, i + 1) for i in range(9)]).graph
-    monkeypatch.setattr(graph, "_MAX_ENTRIES", 54)
+    monkeypatch.setattr(graph, "MAX_ENTRIES", 54)
     monkeypatch.setattr(graph.Graph, "levels", lambda self: pytest.fail("started to work"))
     with pytest.raises(HierarchyError, match="more than 54 entries"):
         _ = chain.ancestors
@@ -137,7 +137,7 @@ def test_ancestor_sets_of_a_tree_are_refused_before_any_work(monkeypatch):
 
 def test_ancestor_sets_of_a_dag_are_refused_when_the_levels_do_not_tell(monkeypatch):
     wide = [(f"root {i}", "leaf") for i in range(9)]  # 9 + 10 entries, of which the levels promise 11
-    monkeypatch.setattr(graph, "_MAX_ENTRIES", 18)
+    monkeypatch.setattr(graph, "MAX_ENTRIES", 18)
     with pytest.raises(HierarchyError, match=r"10 nodes on 2 levels.* more than 18 entries"):
         _ = Hierarchy.from_edges(wide).graph.ancestors
     assert len(Hierarchy.from_edges(wide[:-1]).graph.ancestors.indices) == 17

@@ -22,7 +22,7 @@ from nhsvm.sizes import readable_bytes
 
 if TYPE_CHECKING:
     from nhsvm.datasets import Dataset
-    from nhsvm.datasets.base import Skipped
+    from nhsvm.datasets.dataset import Skipped
     from nhsvm.datasets.blocks_writer import Converted
     from nhsvm.typing import DType, Estimator, LabelsLike, Matrix, MatrixLike, PtrArray
 
@@ -88,7 +88,7 @@ class _Conversion:
 
     def __init__(self, source: Source, features: FeatureOptions, blocks: BlocksOptions, busy: Busy) -> None:
         from nhsvm.datasets import open_blocks
-        from nhsvm.datasets.blocks_format import check_target
+        from nhsvm.datasets.blocks_writer import check_target
 
         self._features, self._blocks, self._busy = features, blocks, busy
         if source.kind == "blocks":

@@ -259,7 +259,7 @@ def _like(loaded: LoadedModel, source: Source) -> Dataset | None:
     if "feature_numbers" in note:
         return Dataset(None, None, feature_names=note["feature_numbers"])
     first = note.get("first_feature", 1)  # of a model made in Python, columns are features, counted from 1
-    return Dataset(None, None, feature_names=range(first, first + loaded.model.n_features_in_))  # type: ignore[arg-type]
+    return Dataset(None, None, feature_names=range(first, first + loaded.model.n_features_in_))
 
 
 def read_labelled(

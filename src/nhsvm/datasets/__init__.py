@@ -6,20 +6,20 @@
 ((200, 10), Hierarchy(tree, 21 nodes, 11 leaves, 1 root, 11 levels))
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from nhsvm.registry import on_first_use
 
 if TYPE_CHECKING:
     from nhsvm.datasets.arff import read_hmc_arff
-    from nhsvm.datasets.base import Dataset, Skipped
     from nhsvm.datasets.blocks import iter_blocks, open_blocks
     from nhsvm.datasets.blocks_writer import write_blocks
     from nhsvm.datasets.chunks import Chunks, convert_to_blocks, read_chunks
+    from nhsvm.datasets.dataset import Dataset, Skipped
     from nhsvm.datasets.generators import load_docstrings, make_balanced, make_text, make_unbalanced
-    from nhsvm.datasets.ilsvrc import read_ilsvrc2010
+    from nhsvm.datasets.published import read_ilsvrc2010, read_wipo_alpha
     from nhsvm.datasets.sparse_rows import read_lshtc, read_svmlight
     from nhsvm.datasets.table_files import read_csv, read_jsonl, read_parquet
-    from nhsvm.datasets.wipo_alpha import read_wipo_alpha
 
 __all__ = [
     "Chunks",
@@ -44,35 +44,19 @@ __all__ = [
     "write_blocks",
 ]
 
-# public name -> file, imported on first use; no file has the name of a function, since it would hide it
-_HOME = {
-    "Chunks": "chunks",
-    "Dataset": "base",
-    "Skipped": "base",
-    "convert_to_blocks": "chunks",
-    "iter_blocks": "blocks",
-    "load_docstrings": "generators",
-    "make_balanced": "generators",
-    "make_text": "generators",
-    "make_unbalanced": "generators",
-    "open_blocks": "blocks",
-    "read_chunks": "chunks",
-    "read_csv": "table_files",
-    "read_hmc_arff": "arff",
-    "read_ilsvrc2010": "ilsvrc",
-    "read_jsonl": "table_files",
-    "read_lshtc": "sparse_rows",
-    "read_parquet": "table_files",
-    "read_svmlight": "sparse_rows",
-    "read_wipo_alpha": "wipo_alpha",
-    "write_blocks": "blocks_writer",
+# file -> public names, imported on first use; no file has the name of a function, since it would hide it
+_NAMES = {
+    "arff": ["read_hmc_arff"],
+    "blocks": ["iter_blocks", "open_blocks"],
+    "blocks_writer": ["write_blocks"],
+    "chunks": ["Chunks", "convert_to_blocks", "read_chunks"],
+    "dataset": ["Dataset", "Skipped"],
+    "generators": ["load_docstrings", "make_balanced", "make_text", "make_unbalanced"],
+    "published": ["read_ilsvrc2010", "read_wipo_alpha"],
+    "sparse_rows": ["read_lshtc", "read_svmlight"],
+    "table_files": ["read_csv", "read_jsonl", "read_parquet"],
 }
-
-
-def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = on_first_use(__name__, lambda: {name: file for file, names in _NAMES.items() for name in names})
 
 
 def __dir__() -> list[str]:

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, pairwise
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from nhsvm.datasets import parsing
-from nhsvm.datasets.base import Dataset, Growing, checked_dtype, checked_like, without_root
-from nhsvm.datasets.files import LONGEST, AnyPath, Trouble, blocks, checked_encoding, checked_path, finite, shown
-from nhsvm.datasets.labels import LabelLists
-from nhsvm.errors import CycleError, FileFormatError, HierarchyError, OptionError
+from nhsvm.datasets.dataset import AnyPath, Dataset, Growing, objects, without_root
+from nhsvm.datasets.files import LONGEST, RowReader, Source, blaming, blocks, checked_encoding, finite, shown
+from nhsvm.datasets.labels import BadRows, LabelLists
+from nhsvm.errors import FileFormatError, OptionError
 from nhsvm.hierarchy import Hierarchy
+from nhsvm.typing import Array, ByteArray, FloatArray, Options, PtrArray
 
 _DATA = re.compile(rb"^[ \t]*@data[ \t\r]*\n", re.IGNORECASE | re.MULTILINE)
 _ROOT = "root"
@@ -90,74 +90,76 @@ def read_hmc_arff(
     array([[0.5, 1. , 0. ],
            [nan, 0. , 1. ]])
     """
-    path, trouble, kind = checked_path(file), Trouble(checked_path(file), on_error), checked_dtype(dtype)
-    encoding = checked_encoding(encoding)
-    if classes not in ("auto", "paths", "pairs"):
-        raise OptionError(f"classes must be 'auto', 'paths' or 'pairs', not {classes!r}")
-    checked_like(like)
-    with closing(blocks(path)) as source:
-        header, first = _header(path, source, encoding)
-        hierarchy, pairs = hierarchy_of(header, path, classes)
-        root = _ROOT if drop_root and pairs and hierarchy.roots == (_ROOT,) else None
-        hierarchy = hierarchy if root is None else without_root(hierarchy)
-        if like is not None:
-            hierarchy = _same(like, header, hierarchy, path)
-            multilabel = like.is_multilabel if multilabel is None else multilabel
-        labels = LabelLists(hierarchy, multilabel, drop_implied, trouble)
-        split = _Classes(root, encoding)
-        X = read_cells(chain([first], source), header, kind, split, labels, trouble)
-    skipped = trouble.skipped(len(X))
-    names = np.array([*header.feature_names, None], dtype=object)[:-1]
-    return Dataset(labels.result(), hierarchy, X, feature_names=names, skipped=skipped)
+    return ArffFile(file, locals()).read()
 
 
-class _Classes:
-    """The labels in a cell; what a cell holds is found once, however often it comes."""
+class ArffFile(Source):
+    """A file for :func:`read_hmc_arff`, yet to be read."""
 
-    def __init__(self, root: str | None, encoding: str) -> None:
-        self._root, self._encoding = root, encoding
-        self._found: dict[bytes, tuple[str, ...]] = {}
+    def __init__(self, file: AnyPath, options: Options) -> None:
+        super().__init__(file, options)
+        self._encoding, self._classes = checked_encoding(options["encoding"]), options["classes"]
+        self._drop_root, self._drop_implied = options["drop_root"], options["drop_implied"]
+        if self._classes not in ("auto", "paths", "pairs"):
+            raise OptionError(f"classes must be 'auto', 'paths' or 'pairs', not {self._classes!r}")
 
-    def __call__(self, cell: bytes) -> tuple[str, ...]:
-        found = self._found.get(cell)
-        if found is None:
-            text = cell.decode(self._encoding).strip("'\"")
-            names = [] if text in ("", "?") else [name.strip() for name in text.split("@")]
-            found = self._found[cell] = tuple(name for name in names if name != self._root)
-        return found
+    def read(self) -> Dataset:
+        with closing(blocks(self.file)) as source:
+            header, first = self._header(source)
+            hierarchy, pairs = hierarchy_of(header, self.file, self._classes)
+            root = _ROOT if self._drop_root and pairs and hierarchy.roots == (_ROOT,) else None
+            hierarchy = hierarchy if root is None else without_root(hierarchy)
+            if self.like is not None:
+                hierarchy = self._same(self.like, header, hierarchy)
+            labels = LabelLists(hierarchy, self.multilabel, self._drop_implied, self.log)
+            reader, line = _Reader(self, header, labels, root, self._encoding), header.n_lines + 1
+            for block in chain([first], source):
+                line = reader.read(block, line)
+        X = _expanded(reader.cells.array().reshape(reader.n_rows, len(header.attributes)), header)
+        skipped = self.log.skipped(len(X))
+        return Dataset(labels.result(), hierarchy, X, feature_names=objects(header.feature_names), skipped=skipped)
 
+    def parts(self, size: int) -> Iterator[Dataset]:
+        """The whole file at once."""
+        data = self.read()
+        self.log.tell(1.0)
+        yield data
 
-def _header(file: Path, source: Iterator[bytes], encoding: str) -> tuple[Header, bytes]:
-    """The header and what follows it in the last block that was read for it."""
-    head = b""
-    for block in source:
-        head += block
-        found = _DATA.search(head)
-        if found:
-            return parse_header(file, _decoded(file, head[: found.start()], encoding)), head[found.end() :]
-        if len(head) > LONGEST:
-            break
-    _decoded(file, head, encoding)
-    raise FileFormatError(file, None, "the file is empty" if not head else "no @DATA: this is not an ARFF file")
+    def why_no_parts(self) -> str:
+        return "read_chunks cannot use read_hmc_arff: an ARFF file is read as a whole"
 
+    def expected_rows(self) -> None:
+        return None
 
-def _decoded(file: Path, text: bytes, encoding: str) -> str:
-    try:
-        return text.decode(encoding).removeprefix("\ufeff")
-    except UnicodeDecodeError as error:
-        line = text.count(b"\n", 0, error.start) + 1
-        raise FileFormatError(file, line, f"not {encoding} text: {error.reason}") from None
+    def _header(self, source: Iterator[bytes]) -> tuple[Header, bytes]:
+        """The header and what follows it in the last block that was read for it."""
+        head = b""
+        for block in source:
+            head += block
+            found = _DATA.search(head)
+            if found:
+                return parse_header(self.file, self._decoded(head[: found.start()])), head[found.end() :]
+            if len(head) > LONGEST:
+                break
+        self._decoded(head)
+        raise FileFormatError(self.file, None, "no @DATA: this is not an ARFF file" if head else "the file is empty")
 
+    def _decoded(self, text: bytes) -> str:
+        try:
+            return text.decode(self._encoding).removeprefix("\ufeff")
+        except UnicodeDecodeError as error:
+            line = text.count(b"\n", 0, error.start) + 1
+            raise FileFormatError(self.file, line, f"not {self._encoding} text: {error.reason}") from None
 
-def _same(like: Dataset, header: Header, hierarchy: Hierarchy, file: Path) -> Hierarchy:
-    names = [] if like.feature_names is None else list(like.feature_names)
-    if names != header.feature_names:
-        pairs = zip(names, header.feature_names, strict=False)
-        other = next((f"{b!r} in place of {a!r}" for a, b in pairs if a != b), "more, or fewer, of them")
-        raise FileFormatError(file, None, f"the features are not those of like: {other}")
-    if like.hierarchy is None or like.hierarchy != hierarchy:
-        raise FileFormatError(file, header.line, "the hierarchy is not that of like")
-    return like.hierarchy
+    def _same(self, like: Dataset, header: Header, hierarchy: Hierarchy) -> Hierarchy:
+        names = [] if like.feature_names is None else list(like.feature_names)
+        if names != header.feature_names:
+            pairs = zip(names, header.feature_names, strict=False)
+            other = next((f"{b!r} in place of {a!r}" for a, b in pairs if a != b), "more, or fewer, of them")
+            raise FileFormatError(self.file, None, f"the features are not those of like: {other}")
+        if like.hierarchy is None or like.hierarchy != hierarchy:
+            raise FileFormatError(self.file, header.line, "the hierarchy is not that of like")
+        return like.hierarchy
 
 
 # -- the header: attributes, and the hierarchy that the class attribute lists ------------------------------------------
@@ -177,36 +179,28 @@ class Attribute:
 
 @dataclass(frozen=True)
 class Header:
-    """What stands before @DATA.
+    """What stands before @DATA."""
 
-    Attributes
-    ----------
-    attributes : features in the order of the columns
-    entries : the items of the class attribute
-    line : where that stands
-    n_lines : lines of the header, the one with @DATA included
-    """
+    attributes: tuple[Attribute, ...]  # the features, in the order of the columns
+    entries: tuple[str, ...]  # of the class attribute
+    line: int  # of the class attribute
+    n_lines: int  # the one with @DATA included
 
-    attributes: tuple[Attribute, ...]
-    entries: tuple[str, ...]
-    line: int
-    n_lines: int
-
-    @property
-    def kinds(self) -> npt.NDArray[np.int64]:
+    @cached_property
+    def kinds(self) -> PtrArray:
         """NUMERIC, or the number of the nominal attribute."""
         nominal = np.array([a.categories is not None for a in self.attributes], dtype=bool)
         return np.where(nominal, np.cumsum(nominal) - 1, parsing.NUMERIC).astype(np.int64)
 
     @cached_property
-    def categories(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
+    def categories(self) -> tuple[PtrArray, PtrArray, ByteArray]:
         """The arrays ``ptr``, ``starts`` and ``categories`` of the kernel."""
         of_each = [a.categories for a in self.attributes if a.categories is not None]
         raw = [name.encode() for names in of_each for name in names]
         ptr, starts = (np.concatenate([[0], np.cumsum([len(x) for x in xs])]) for xs in (of_each, raw))
         return ptr.astype(np.int64), starts.astype(np.int64), np.frombuffer(b"".join(raw) + b"\n", dtype=np.uint8)
 
-    @property
+    @cached_property
     def feature_names(self) -> list[str]:
         """``name``, or ``name=category`` for each category of a nominal attribute."""
         return [
@@ -281,7 +275,9 @@ def _entries(file: Path, line: int, text: str) -> tuple[str, ...]:
 
 def hierarchy_of(header: Header, file: Path, classes: str) -> tuple[Hierarchy, bool]:
     """The hierarchy, and whether it was listed as parent/child pairs."""
-    pairs = classes == "pairs" or (classes == "auto" and _look_like_pairs(header.entries))
+    # pairs: two names each, from an artificial root on; paths list what is above a class as well, alone
+    like_pairs = all(e.count("/") == 1 for e in header.entries) and any(e.startswith("root/") for e in header.entries)
+    pairs = classes == "pairs" or (classes == "auto" and like_pairs)
     steps: dict[str, None] = {}
     edges: dict[tuple[str, str], None] = {}
     for entry in header.entries:
@@ -291,17 +287,8 @@ def hierarchy_of(header: Header, file: Path, classes: str) -> tuple[Hierarchy, b
         path = parts if pairs else ["/".join(parts[: k + 1]) for k in range(len(parts))]
         steps[path[0]] = None
         edges.update(dict.fromkeys(pairwise(path)))
-    try:
+    with blaming(file, header.line):
         return Hierarchy.from_edges(edges, nodes=steps), pairs
-    except CycleError as error:
-        raise CycleError(error.cycle, str(file)) from None
-    except HierarchyError as error:
-        raise FileFormatError(file, header.line, error.problem) from None
-
-
-def _look_like_pairs(entries: tuple[str, ...]) -> bool:
-    """Two names each, from an artificial root on; paths list what is above a class as well, alone."""
-    return all(entry.count("/") == 1 for entry in entries) and any(e.startswith("root/") for e in entries)
 
 
 # -- the data part, a block at a time ----------------------------------------------------------------------------------
@@ -312,55 +299,45 @@ _PROBLEMS = {
     parsing.QUOTE: "a quote is not closed",
     parsing.SPARSE: "expected cells between commas: sparse rows in braces are not read",
 }
-Split = Callable[[bytes], tuple[str, ...]]
 
 
-def read_cells(
-    source: Iterator[bytes], header: Header, dtype: Any, split: Split, labels: LabelLists, trouble: Trouble
-) -> npt.NDArray[Any]:
+class _Reader(RowReader):
     """Features of all rows; their labels go into ``labels``."""
-    reader = _Reader(header, dtype, split, labels, trouble)
-    line = header.n_lines + 1
-    for block in source:
-        line = reader.read(block, line)
-    return _expanded(reader.cells.array().reshape(-1, len(header.attributes)), header)
 
+    def __init__(self, source: Source, header: Header, labels: LabelLists, root: str | None, encoding: str) -> None:
+        super().__init__(source.log, source.dtype)
+        self._header, self._labels, self._root, self._encoding = header, labels, root, encoding
+        self.cells, self.n_rows, self._values = Growing(self.dtype), 0, np.empty(0)
+        self._known: dict[bytes, list[str]] = {}  # labels in a cell: found once, however often it comes
 
-class _Reader:
-    def __init__(self, header: Header, dtype: Any, split: Split, labels: LabelLists, trouble: Trouble) -> None:
-        self.header, self.dtype, self.split, self.labels, self.trouble = header, dtype, split, labels, trouble
-        self.cells = Growing(dtype)
-        self._kinds, self._values = header.kinds, np.empty(0)
-
-    def read(self, raw: bytes, line: int) -> int:
-        """Take in a block that starts at this line; the line after it."""
-        text = np.frombuffer(raw, dtype=np.uint8)
-        width, n = len(self._kinds), len(text)
+    def parse(self, raw: bytes, text: ByteArray, i: int, line: int) -> tuple[int, int, str]:
+        width, n = len(self._header.attributes), len(text)
         if len(self._values) < n + width:  # a cell is at least one comma
             self._values = np.empty(n + width)
             self._hard, self._places = np.empty(3 * (n + width), dtype=np.int64), np.empty(n + 4, dtype=np.int64)
             self._lines = np.empty(n // 2 + 2, dtype=np.int64)
-        i, values = 0, self._values
-        while i < n:
-            n_rows, n_hard, i, n_lines, status, wrong = parsing.dense_rows_kernel(
-                text, i, self._kinds, *self.header.categories, parsing.powers_of_five(), values, values.view(np.uint64),
-                self._places, self._hard, self._lines,
-            )  # fmt: skip
-            rows = values[: n_rows * width].reshape(n_rows, width)
-            bad = self._resolve(raw, rows, self._hard[: 3 * n_hard].reshape(-1, 3))
-            self._append(raw, rows, bad, line)
-            line += n_lines
-            if status != parsing.DONE:
-                self.trouble.report(line, _PROBLEMS[status].format(n=width + 1))
-                i, line = raw.index(b"\n", max(i, wrong)) + 1, line + 1
-        return line
+        n_rows, n_hard, i, n_lines, status, _ = parsing.dense_rows_kernel(
+            text, i, self._header.kinds, *self._header.categories, parsing.powers_of_five(),
+            self._values, self._values.view(np.uint64), self._places, self._hard, self._lines,
+        )  # fmt: skip
+        rows = self._values[: n_rows * width].reshape(n_rows, width)
+        bad = self._resolve(raw, rows, self._hard[: 3 * n_hard].reshape(-1, 3))
+        keep = np.ones(n_rows, dtype=bool)
+        for row, (begin, end) in enumerate(self._places[: 2 * n_rows].reshape(-1, 2).tolist()):
+            problem = bad.get(row) or self._take_labels(raw[begin:end])
+            if problem:
+                self.log.report(line + int(self._lines[row]), problem)
+                keep[row] = False
+        self.cells.append((rows if keep.all() else rows[keep]).ravel())
+        self.n_rows += int(keep.sum())
+        return i, line + n_lines, "" if status == parsing.DONE else _PROBLEMS[status].format(n=width + 1)
 
-    def _resolve(self, raw: bytes, rows: npt.NDArray[np.float64], hard: npt.NDArray[np.int64]) -> dict[int, str]:
+    def _resolve(self, raw: bytes, rows: FloatArray, hard: PtrArray) -> BadRows:
         """Cells that the kernel has left to Python: what is wrong with each row, if anything is."""
-        bad: dict[int, str] = {}
+        bad: BadRows = {}
         for k, begin, end in hard.tolist():
-            row, column = divmod(k, len(self._kinds))
-            attribute = self.header.attributes[column]
+            row, column = divmod(k, rows.shape[1])
+            attribute = self._header.attributes[column]
             token = raw[begin:end]
             cell = unquoted(token.decode("utf-8", "backslashreplace"))
             if attribute.categories is None:
@@ -371,43 +348,33 @@ class _Reader:
             if value is None:
                 bad.setdefault(row, f"attribute {attribute.name!r}: expected {wanted}, not {shown(token)}")
             rows[row, column] = 0.0 if value is None else value
-        largest = np.finfo(self.dtype).max
-        if largest < np.finfo(np.float64).max:
-            for row, column in np.argwhere(np.abs(rows) > largest).tolist():
-                what = f"{rows[row, column]} is too large for {self.dtype.name}"
-                bad.setdefault(row, f"attribute {self.header.attributes[column].name!r}: {what}")
+        for k in self.too_large(rows):
+            row, column = divmod(k, rows.shape[1])
+            what = f"{rows[row, column]} is too large for {self.dtype.name}"
+            bad.setdefault(row, f"attribute {self._header.attributes[column].name!r}: {what}")
         return bad
 
-    def _append(self, raw: bytes, rows: npt.NDArray[np.float64], bad: dict[int, str], line: int) -> None:
-        keep = np.ones(len(rows), dtype=bool)
-        places = self._places[: 2 * len(rows)].reshape(-1, 2).tolist()
-        for row, (begin, end) in enumerate(places):
-            problem = bad.get(row) or self._take(raw[begin:end])
-            if problem:
-                self.trouble.report(line + int(self._lines[row]), problem)
-                keep[row] = False
-        self.cells.append((rows if keep.all() else rows[keep]).ravel())
-
-    def _take(self, cell: bytes) -> str:
-        try:
-            found = self.split(cell)
-        except UnicodeDecodeError as error:
-            return f"not {error.encoding} text: {error.reason}"
-        return self.labels.add(found)
+    def _take_labels(self, cell: bytes) -> str:
+        """Take in what a cell holds, or say why not."""
+        if cell not in self._known:
+            try:
+                text = cell.decode(self._encoding).strip("'\"")
+            except UnicodeDecodeError as error:
+                return f"not {error.encoding} text: {error.reason}"
+            names = [] if text in ("", "?") else [name.strip() for name in text.split("@")]
+            self._known[cell] = [name for name in names if name != self._root]
+        return self._labels.add(self._known[cell])
 
 
-def _expanded(cells: npt.NDArray[Any], header: Header) -> npt.NDArray[Any]:
+def _expanded(cells: Array, header: Header) -> Array:
     """Nominal attributes as a column of 0 and 1 for every category, missing if they are."""
     if all(a.categories is None for a in header.attributes):
         return cells
-    X = np.empty((len(cells), len(header.feature_names)), dtype=cells.dtype)
-    j = 0
+    X, j = np.empty((len(cells), len(header.feature_names)), dtype=cells.dtype), 0
     for column, attribute in zip(cells.T, header.attributes, strict=True):
         if attribute.categories is None:
-            X[:, j] = column
-            j += 1
+            X[:, j], j = column, j + 1
             continue
         for c in range(len(attribute.categories)):
-            X[:, j] = np.where(np.isnan(column), np.nan, column == c)
-            j += 1
+            X[:, j], j = np.where(np.isnan(column), np.nan, column == c), j + 1
     return X

@@ -6,34 +6,25 @@ import json
 import os
 import shutil
 import zlib
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from itertools import chain
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from nhsvm.datasets.base import Dataset, Skipped
-from nhsvm.datasets.blocks_format import (
-    HEADER,
-    NAMES,
-    STEPS,
-    Header,
-    LabelTable,
-    Stored,
-    file_name,
-    hierarchy_parts,
-    new_folder,
-    packed,
-    type_of,
-    writing,
-)
-from nhsvm.datasets.files import AnyPath, checked_path
-from nhsvm.errors import DataError, OptionError
+from nhsvm._atomic import NewFolder
+from nhsvm.datasets.blocks import FORMAT, HEADER, NAMES, STEPS, VERSION, Header, Stored, checksum, file_name, type_of
+from nhsvm.datasets.dataset import AnyPath, Dataset, FeatureNames, Skipped
+from nhsvm.datasets.files import checked_path
+from nhsvm.errors import DataError, LabelError, OptionError
 from nhsvm.hierarchy import Hierarchy
+from nhsvm.typing import JSON, Array, IntArray, Label, LabelsLike, Matrix, PtrArray
 
 
 @dataclass(frozen=True)
@@ -61,18 +52,13 @@ class Converted:
     skipped: Skipped = field(default_factory=Skipped)
     removed: int = 0
 
-    @classmethod
-    def of(cls, path: Path, header: Header, **more: Any) -> Converted:
-        """What a header says was written, and what else is known."""
-        return cls(path, header.n_rows, header.n_features, header.nnz, header.nbytes, **more)
-
 
 def write_blocks(
     data: Dataset | Iterable[Dataset],
     to: AnyPath,
     *,
     force: bool = False,
-    note: Mapping[str, Any] | None = None,
+    note: Mapping[str, JSON] | None = None,
     steps: Callable[[Path], None] | None = None,
 ) -> Converted:
     """Data sets as one folder of blocks, for :func:`nhsvm.datasets.open_blocks`.
@@ -110,7 +96,7 @@ def write_blocks(
     if first is None or first.X is None:
         raise DataError("blocks hold samples with features, and there are none")
     dtype = first.X.dtype if first.X.dtype in (np.float32, np.float64) else np.dtype(np.float64)
-    names: Any = first.X.shape[1] if first.feature_names is None else first.feature_names
+    names = first.X.shape[1] if first.feature_names is None else first.feature_names
     last = first
     with Writer(target, dtype, force=force) as writer:
         writer.add(first.X, first.y)
@@ -118,17 +104,17 @@ def write_blocks(
             if last.X is None or last.X.shape[1] != first.X.shape[1]:
                 raise DataError("the parts of the data do not have the same features")
             writer.add(last.X, last.y)
-        header = writer.finish(names, last.hierarchy, note, steps)
-        return Converted.of(target, header, removed=writer.removed)
+        return writer.finish(names, last.hierarchy, note, steps)
 
 
 # -- a folder in the making --------------------------------------------------------------------------------------------
 
-_PART = 1 << 20  # numbers that are rewritten at a time
+PART = 1 << 20  # numbers that are rewritten at a time
 _RESERVE = 1 << 20  # bytes of a disk that are left free
+_LONGEST = 10_000_000  # bytes of a header
 
 
-class _File:
+class NumberFile:
     """Numbers in a file, appended to; knows the checksum of what it holds."""
 
     def __init__(self, folder: Path, name: str, dtype: str) -> None:
@@ -138,17 +124,17 @@ class _File:
         self._stream: IO[bytes] = self._path.open("xb")
         self.bytes, self._crc = 0, 0
 
-    def append(self, array: npt.NDArray[Any]) -> None:
+    def append(self, array: Array) -> None:
         raw = np.ascontiguousarray(array, dtype=self.kind).reshape(-1).view(np.uint8).data
         self._stream.write(raw)
         self.bytes += len(raw)
         self._crc = zlib.crc32(raw, self._crc)
 
-    def rewrite(self, change: Callable[[npt.NDArray[Any]], None]) -> None:
+    def rewrite(self, change: Callable[[Array], object]) -> None:
         """Change all numbers in place, some at a time."""
         self._stream.flush()
         self._crc = 0
-        step = _PART * np.dtype(self.kind).itemsize
+        step = PART * np.dtype(self.kind).itemsize
         with self._path.open("r+b") as stream:
             for start in range(0, self.bytes, step):
                 stream.seek(start)
@@ -174,28 +160,22 @@ class _File:
 class Writer:
     """A folder of blocks in the making; use it as a context, in which :meth:`finish` ends it well.
 
-    Parameters
-    ----------
-    path : Path
-    dtype : dtype
-        float32 or float64.
-    force : bool
-        Replace blocks that are there.
-    expected_rows : int or None
-        About how many samples will come, for an early word on a disk that is too small.
+    ``expected_rows`` says about how many samples will come, for an early word on a disk that is too small.
     """
 
-    def __init__(self, path: Path, dtype: Any, *, force: bool = False, expected_rows: int | None = None) -> None:
+    def __init__(
+        self, path: Path, dtype: npt.DTypeLike, *, force: bool = False, expected_rows: int | None = None
+    ) -> None:
         self.path, self._dtype = path, np.dtype(dtype).name
         self._expected = expected_rows
         self._new = new_folder(path, force=force)
-        self._files: dict[str, _File] = {}
+        self._files: dict[str, NumberFile] = {}
         self._labels = LabelTable()
         self.n_rows, self.nnz, self._n_labels = 0, 0, 0
-        self._width: int | None = None  # of dense samples
+        self._width: int | None = None  # of dense samples; None for sparse ones
 
     def __enter__(self) -> Writer:
-        with writing(self.path):
+        with self._writing():
             self._new.__enter__()
         return self
 
@@ -207,42 +187,45 @@ class Writer:
         finally:
             self._new.__exit__(*exception)
 
-    @property
-    def removed(self) -> int:
-        """Folders of earlier attempts that were removed."""
-        return self._new.removed
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Name the folder in an error of the disk."""
+        try:
+            yield
+        except OSError as error:
+            problem = f"{self.path} cannot be written: {error.strerror or error}; nothing of it is kept"
+            raise OptionError(problem) from error
 
-    def add(self, X: Any, y: Any) -> None:
+    def add(self, X: Matrix, y: LabelsLike) -> None:
         """Append samples and their labels, as in a ``Dataset``."""
-        if sp.issparse(X):
-            X = sp.csr_array(X)
-            if not X.has_canonical_format:
-                X = X.copy()
-                X.sum_duplicates()
-            self.add_rows(X.indptr, X.indices, X.data, y)
+        width = None if sp.issparse(X) else int(X.shape[1])
+        if self._files and width != self._width:
+            raise DataError("the parts of the data do not have the same features")
+        self._width = width
+        if width is not None:
+            self._add({"values": X}, X.shape[0], y)
             return
-        if self.nnz or "indptr" in self._files or self._width not in (None, X.shape[1]):
-            raise DataError("the parts of the data do not have the same features")
-        self._width = int(X.shape[1])
-        self._add({"values": X}, X.shape[0], y)
+        X = sp.csr_array(X)
+        if not X.has_canonical_format:
+            X = X.copy()
+            X.sum_duplicates()
+        ends = self._ends(X.indptr[1:], self.nnz)
+        self.nnz += int(X.indptr[-1])
+        self._add({"indptr": ends, "indices": X.indices, "data": X.data}, X.shape[0], y)
 
-    def add_rows(self, indptr: Any, indices: Any, data: Any, y: Any) -> None:
-        """Append sparse rows, with sorted and distinct indices, and their labels."""
-        if self._width is not None:
-            raise DataError("the parts of the data do not have the same features")
-        first = [] if self.n_rows else [np.zeros(1, np.int64)]
-        ends = np.concatenate([*first, np.asarray(indptr[1:], dtype=np.int64) + self.nnz])
-        self.nnz += int(indptr[-1])
-        self._add({"indptr": ends, "indices": indices, "data": data}, len(indptr) - 1, y)
+    def _ends(self, ends: Array, before: int) -> PtrArray:
+        """Where the rows of a part end, counted from the first part, which begins with a 0."""
+        found = ends.astype(np.int64) + before
+        return found if self.n_rows else np.insert(found, 0, 0)
 
-    def _add(self, arrays: dict[str, Any], n_rows: int, y: Any) -> None:
+    def _add(self, arrays: dict[str, Array], n_rows: int, y: LabelsLike) -> None:
         codes, sizes = self._labels.take(y)
         if y is not None and len(sizes) != n_rows:
             raise DataError(f"{n_rows} samples, but labels of {len(sizes)}")
-        first = [] if self.n_rows else [np.zeros(1, np.int64)]
-        arrays |= {"label_codes": codes, "label_indptr": np.concatenate([*first, self._n_labels + np.cumsum(sizes)])}
-        self._check_space(sum(array.size * _width_of(name, self._dtype) for name, array in arrays.items()), n_rows)
-        with writing(self.path):
+        arrays |= {"label_codes": codes, "label_indptr": self._ends(np.cumsum(sizes), self._n_labels)}
+        n_bytes = sum(array.size * np.dtype(type_of(name, self._dtype)).itemsize for name, array in arrays.items())
+        self._check_space(n_bytes, n_rows)
+        with self._writing():
             for name, array in arrays.items():
                 self._file(name).append(array)
         self.n_rows += n_rows
@@ -261,46 +244,37 @@ class Writer:
                 "make room, or choose a folder on another disk; nothing of it is kept"
             )
 
-    def _file(self, name: str) -> _File:
+    def _file(self, name: str) -> NumberFile:
         if name not in self._files:
-            self._files[name] = _File(self._new.folder, name, self._dtype)
+            self._files[name] = NumberFile(self._new.folder, name, self._dtype)
         return self._files[name]
 
-    def change_indices(self, change: Callable[[npt.NDArray[Any]], None]) -> None:
+    def change_indices(self, change: Callable[[Array], object]) -> None:
         """Change the numbers of features, some at a time; they stay in order and distinct."""
-        with writing(self.path):
+        with self._writing():
             self._file("indices").rewrite(change)
 
     def finish(
         self,
-        features: Any,
+        features: FeatureNames | int,
         hierarchy: Hierarchy | None,
-        note: Mapping[str, Any] | None = None,
+        note: Mapping[str, JSON] | None = None,
         steps: Callable[[Path], None] | None = None,
-    ) -> Header:
-        """Write what is left and give the folder its name.
-
-        Parameters
-        ----------
-        features : int, range, array of numbers, or array of names
-            How many columns there are, or what they are called.
-        hierarchy : Hierarchy or None
-        note : JSON, optional
-        steps : function, optional
-            Writes a file that says how the features were made, and has it on disk when it returns.
-        """
-        names: dict[str, Any] = {}
-        with writing(self.path):
+    ) -> Converted:
+        """Write what is left and give the folder its name; ``steps`` has its file on disk when it returns."""
+        names: dict[str, list[str | int]] = {}
+        with self._writing():
             kind, first, n_features = self._features(features, names)
             if hierarchy is not None:
-                names["nodes"], parent, child = hierarchy_parts(hierarchy)
+                parent, child = hierarchy.graph.edges()
+                names["nodes"] = [storable(node) for node in hierarchy.nodes]
                 self._file("parent").append(parent)
                 self._file("child").append(child)
             labels = self._labels.kind or "none"
             if labels != "none":
                 names["labels"] = self._labels.names
-            kept = self._kept(labels)
-            files = {file.name: file.stored() for file in kept}
+            self._remove({"none": ("label_codes", "label_indptr"), "one": ("label_indptr",), "sets": ()}[labels])
+            files = {file.name: file.stored() for file in self._files.values()}
             if names:
                 files[NAMES] = self._write(NAMES, json.dumps(names).encode())
             if steps is not None:
@@ -312,19 +286,20 @@ class Writer:
                 self.n_rows, n_features, nnz, self._dtype, labels, self._labels.dtype, kind, first,
                 hierarchy is not None, self._n_labels, dict(note or {}), files,
             )  # fmt: skip
-            self._write(HEADER, packed(header))  # the last: without it, nothing is taken for data
+            content = asdict(header)
+            outer = {"format": FORMAT, "version": VERSION, "crc32": checksum(content), "content": content}
+            # the last: without it, nothing is taken for data
+            self._write(HEADER, json.dumps(outer, indent=1).encode() + b"\n")
             self._new.complete()
-        return header
+        return Converted(self.path, self.n_rows, n_features, nnz, header.nbytes, removed=self._new.removed)
 
-    def _kept(self, labels: str) -> list[_File]:
-        """The files that go into the header; the others are removed."""
-        needless = {"none": ("label_codes", "label_indptr"), "one": ("label_indptr",), "sets": ()}[labels]
+    def _remove(self, needless: Iterable[str]) -> None:
         for name in needless:
-            self._files[name].close()
-            (self._new.folder / self._files[name].name).unlink()
-        return [file for name, file in self._files.items() if name not in needless]
+            file = self._files.pop(name)
+            file.close()
+            (self._new.folder / file.name).unlink()
 
-    def _features(self, features: Any, names: dict[str, Any]) -> tuple[str, int, int]:
+    def _features(self, features: FeatureNames | int, names: dict[str, list[str | int]]) -> tuple[str, int, int]:
         if isinstance(features, int):
             return "none", 0, features
         if isinstance(features, range):
@@ -344,5 +319,90 @@ class Writer:
         return Stored(len(raw), zlib.crc32(raw))
 
 
-def _width_of(name: str, dtype: str) -> int:
-    return int(np.dtype(type_of(name, dtype)).itemsize)
+def new_folder(path: Path, *, force: bool = False) -> NewFolder:
+    """A folder that gets its name when it is complete; with ``force`` it replaces blocks that are there."""
+    return NewFolder(path, partial(check_target, path, force=force), replace=force)
+
+
+def check_target(path: Path, *, force: bool) -> None:
+    """An error if a folder of blocks cannot be written; nothing is touched."""
+    if not path.name:
+        raise OptionError(f"{str(path)!r} is no name for a folder of blocks")
+    if path.is_symlink() or (path.exists() and not (path.is_dir() and (_is_ours(path) or not any(path.iterdir())))):
+        raise OptionError(f"{path} exists and is not a folder of blocks: choose another name")
+    if path.exists() and not force:
+        raise OptionError(f"{path} exists already; choose another name, or replace it: --force, in Python force=True")
+    parent = path.absolute().parent
+    if not parent.is_dir():
+        raise OptionError(f"{path} cannot be written: there is no folder {parent}")
+    if not os.access(parent, os.W_OK | os.X_OK):
+        raise OptionError(f"{path} cannot be written: permission denied in {parent}")
+
+
+def _is_ours(folder: Path) -> bool:
+    """Whether a folder has a header of this format, good or damaged; it may then be replaced."""
+    try:
+        with (folder / HEADER).open("rb") as stream:
+            return FORMAT.encode() in stream.read(_LONGEST)
+    except OSError:
+        return False
+
+
+# -- labels as numbers and a table of names ----------------------------------------------------------------------------
+
+
+def storable(label: Label) -> str | int:
+    """A label as JSON has it: text or a whole number."""
+    if isinstance(label, str):
+        return str(label)
+    if isinstance(label, (int, np.integer)) and not isinstance(label, (bool, np.bool_)):
+        return int(label)
+    raise LabelError(f"blocks hold labels that are text or whole numbers, not {label!r}, a {type(label).__name__}")
+
+
+class LabelTable:
+    """Numbers labels in the order in which they come.
+
+    Examples
+    --------
+    >>> table = LabelTable()
+    >>> table.take(["dog", "cat", "dog"]), table.take([["oak"], ["cat", "dog"]])
+    ((array([0, 1, 0], dtype=int32), array([1, 1, 1])), (array([2, 1, 0], dtype=int32), array([1, 2])))
+    >>> table.names, table.kind
+    (['dog', 'cat', 'oak'], 'sets')
+    """
+
+    def __init__(self) -> None:
+        self._code: dict[Label, int] = {}
+        self.names: list[str | int] = []
+        self.kind: str | None = None
+        self.dtype = "object"
+
+    def take(self, y: LabelsLike) -> tuple[IntArray, PtrArray]:
+        """(codes of all labels, labels of every sample) of ``y`` as in a ``Dataset``."""
+        if y is None or self.kind == "none":
+            if (y is None) != (self.kind in (None, "none")):
+                raise DataError("some parts of the data have labels, and others have none")
+            self.kind = "none"
+            return np.zeros(0, np.int32), np.zeros(0, np.int64)
+        if isinstance(y, list) and any(isinstance(labels, list) for labels in y):
+            self.kind = "sets"
+            return self._codes(chain.from_iterable(y)), np.fromiter(map(len, y), dtype=np.int64, count=len(y))
+        is_numbers = isinstance(y, np.ndarray) and y.dtype.kind == "i"
+        if self.kind is None:
+            self.kind, self.dtype = "one", "int64" if is_numbers else "object"
+        if is_numbers:
+            distinct, places = np.unique(y, return_inverse=True)
+            return self._codes(distinct.tolist())[places], np.ones(len(y), dtype=np.int64)
+        return self._codes(y), np.ones(len(y), dtype=np.int64)
+
+    def _codes(self, labels: Iterable[Label]) -> IntArray:
+        found = []
+        for label in labels:
+            code = self._code.get(label)
+            if code is None:
+                name = storable(label)
+                code = self._code.setdefault(name, len(self.names))
+                self.names.append(name)
+            found.append(code)
+        return np.array(found, dtype=np.int32)

@@ -1,4 +1,4 @@
-"""Files as blocks of whole lines or as lines of text; plain or gzipped, with every slip named."""
+"""Data files, plain or gzipped, whole or in parts: as lines of text, or as rows that a kernel parses."""
 
 from __future__ import annotations
 
@@ -10,25 +10,31 @@ import os
 import re
 import sys
 import zlib
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from os import PathLike
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING
 
-from nhsvm.datasets.base import Skipped
-from nhsvm.errors import FileFormatError, OptionError
+import numpy as np
+
+from nhsvm.datasets.dataset import AnyPath, Dataset, FeatureNames, Skipped, checked_dtype, checked_like
+from nhsvm.errors import CycleError, FileFormatError, HierarchyError, OptionError
+from nhsvm.typing import Array, ByteArray, DType, Options
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
 
 BLOCK = 1 << 22  # bytes read at a time
 LONGEST = 1 << 28  # bytes of a line: what is longer is no text file, and must not fill the memory
 _SHOWN = 10
 _GZIP = b"\x1f\x8b"
 STDIN = Path("-")
-AnyPath = str | PathLike[str]
 
 
-class Trouble:
-    """What to do about a bad sample: raise, or count it and say of the first few what was wrong."""
+class ReadLog:
+    """How reading a file goes: a bad sample is an error, or is counted and perhaps named; how much has been read."""
 
     def __init__(self, file: Path, on_error: str, unit: str = "line") -> None:
         if on_error not in ("raise", "skip"):
@@ -70,39 +76,116 @@ class Trouble:
         return skipped
 
 
+class Source(ABC):
+    """A data file and the options of its reader, which are checked; nothing of the file is read yet.
+
+    Attributes
+    ----------
+    file : Path
+    log : ReadLog
+    dtype : dtype
+        Of the features.
+    like : Dataset or None
+        Whose features, hierarchy and form of labels the samples get.
+    multilabel : bool or None
+        Whether samples have lists of labels; None: if any has two.
+    """
+
+    def __init__(self, file: AnyPath, options: Options, unit: str = "line") -> None:
+        self.file = checked_path(file)
+        self.log = ReadLog(self.file, options["on_error"], unit)
+        self.dtype: DType = checked_dtype(options["dtype"])
+        self.like = checked_like(options["like"])
+        self.multilabel: bool | None = options["multilabel"]
+        if self.multilabel is None and self.like is not None and self.like.y is not None:
+            self.multilabel = self.like.is_multilabel
+
+    @abstractmethod
+    def read(self) -> Dataset:
+        """All samples."""
+
+    @abstractmethod
+    def parts(self, size: int) -> Iterator[Dataset]:
+        """The same, at most so many samples, or some megabytes of text, at a time."""
+
+    def why_no_parts(self) -> str:
+        """Why the file cannot be read in parts; "" if it can."""
+        return ""
+
+    def why_no_blocks(self, changed: bool) -> str:
+        """Why samples cannot become blocks, perhaps as something else (``changed``); "" if they can."""
+        return ""
+
+    def columns(self, names: FeatureNames | int) -> tuple[FeatureNames | int, Callable[[Array], object] | None]:
+        """When all parts have been read: names of the columns, or their number, and what changes those of the parts.
+
+        ``names`` are those of the last part. The change, if there is one, is made in place.
+        """
+        return names, None
+
+    def expected_rows(self) -> int | None:
+        """About how many samples there are, by the size and the lengths of the first lines; None if nothing tells."""
+        if self.file == STDIN or not self.file.is_file():
+            return None
+        try:
+            with self.file.open("rb") as stream:
+                start = stream.read(BLOCK)
+        except OSError:  # whoever reads it says what is wrong with it
+            return None
+        lines = 0 if start.startswith(_GZIP) else start.count(b"\n")
+        return lines * self.file.stat().st_size // len(start) if lines else None
+
+
+class RowReader(ABC):
+    """Rows that a kernel parses, in blocks of whole lines."""
+
+    def __init__(self, log: ReadLog, dtype: DType) -> None:
+        self.log, self.dtype = log, dtype
+
+    def read(self, raw: bytes, line: int) -> int:
+        """Take in a block whose first line has this number; the number of the line after it."""
+        text, i = np.frombuffer(raw, dtype=np.uint8), 0
+        while i < len(text):
+            i, line, problem = self.parse(raw, text, i, line)
+            if problem:
+                self.log.report(line, problem)
+                i, line = raw.index(b"\n", i) + 1, line + 1
+        return line
+
+    @abstractmethod
+    def parse(self, raw: bytes, text: ByteArray, i: int, line: int) -> tuple[int, int, str]:
+        """Rows from ``i`` on, up to the end or the first that is wrong: where that is, its line, and what is wrong."""
+
+    def too_large(self, values: Array) -> list[int]:
+        """Positions of the values that are too large for single precision, if that is asked for."""
+        if self.dtype != np.float32:
+            return []
+        found: list[int] = np.flatnonzero(np.abs(values) > np.finfo(np.float32).max).tolist()
+        return found
+
+
 @contextmanager
-def opened(path: Path, trouble: Trouble | None = None) -> Iterator[IO[bytes]]:
+def opened(path: Path, log: ReadLog | None = None) -> Iterator[IO[bytes]]:
     """A file to read bytes from, unpacked if its first bytes say gzip, whatever it is called; - is standard input."""
+    raw: IO[bytes]
     try:
-        with _raw(path) as raw:
-            if trouble is not None and path.is_file():
-                trouble.watch(raw)
+        with path.open("rb") if path != STDIN else nullcontext(sys.stdin.buffer) as raw:
+            if log is not None and path.is_file():
+                log.watch(raw)
             start = raw.read(2)
-            packed = start == _GZIP
             if raw.seekable():
                 raw.seek(-len(start), io.SEEK_CUR)
             else:
                 raw = io.BufferedReader(_Again(start, raw), BLOCK)
-            if packed:
+            if start == _GZIP:
                 with io.BufferedReader(gzip.GzipFile(fileobj=raw), BLOCK) as stream:
                     yield stream
             else:
                 yield raw
-    except OSError as error:
-        if isinstance(error, gzip.BadGzipFile):
-            raise FileFormatError(path, None, f"not a whole gzip file: {error}") from error
-        raise FileFormatError(path, None, f"cannot be read: {error.strerror or error}") from error
-    except (EOFError, zlib.error) as error:
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise FileFormatError(path, None, f"not a whole gzip file: {error}") from error
-
-
-@contextmanager
-def _raw(path: Path) -> Iterator[Any]:
-    if path != STDIN:
-        with path.open("rb") as stream:
-            yield stream
-        return
-    yield sys.stdin.buffer
+    except OSError as error:
+        raise FileFormatError(path, None, f"cannot be read: {error.strerror or error}") from error
 
 
 class _Again(io.RawIOBase):
@@ -114,11 +197,23 @@ class _Again(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
-    def readinto(self, buffer: Any) -> int:
-        data = self._start or self._stream.read(len(buffer))
-        found, self._start = data[: len(buffer)], data[len(buffer) :]
-        buffer[: len(found)] = found
+    def readinto(self, buffer: WriteableBuffer, /) -> int:
+        n = len(memoryview(buffer))
+        data = self._start or self._stream.read(n)
+        found, self._start = data[:n], data[n:]
+        memoryview(buffer)[: len(found)] = found
         return len(found)
+
+
+@contextmanager
+def blaming(file: Path, line: int | None = None) -> Iterator[None]:
+    """Name the file, and the line, in an error about the hierarchy that it describes."""
+    try:
+        yield
+    except CycleError as error:
+        raise CycleError(error.cycle, str(file)) from None
+    except HierarchyError as error:
+        raise FileFormatError(file, line, error.problem) from None
 
 
 def checked_path(file: AnyPath) -> Path:
@@ -128,18 +223,16 @@ def checked_path(file: AnyPath) -> Path:
     return Path(file)
 
 
-def blocks(file: Path, size: int | None = None, trouble: Trouble | None = None) -> Generator[bytes]:
+def blocks(file: Path, log: ReadLog | None = None) -> Generator[bytes]:
     """The bytes of a file, some whole lines at a time; the last line gets an end if it has none."""
-    size = BLOCK if size is None else size
-    with opened(file, trouble) as stream:
+    with opened(file, log) as stream:
         rest, line = b"", 1
-        for data in iter(lambda: stream.read(size), b""):
+        for data in iter(lambda: stream.read(BLOCK), b""):
             whole = rest + data
             end = whole.rfind(b"\n") + 1
             rest = whole[end:]
             if len(rest) > LONGEST:
-                line += whole.count(b"\n")
-                raise FileFormatError(file, line, f"longer than {LONGEST:,} bytes: this does not look like text")
+                raise _endless(file, line + whole.count(b"\n"))
             if end:
                 yield whole[:end]
                 line += whole.count(b"\n", 0, end)
@@ -147,27 +240,25 @@ def blocks(file: Path, size: int | None = None, trouble: Trouble | None = None) 
             yield rest + b"\n"
 
 
-def lines(file: Path, encoding: str, trouble: Trouble) -> Generator[tuple[int, str]]:
+def lines(file: Path, encoding: str, log: ReadLog) -> Generator[tuple[int, str]]:
     """The lines of a text file and their numbers; a line that does not decode is a bad sample."""
-    encoding = checked_encoding(encoding)
-    with opened(file, trouble) as stream:
-        for number, line in enumerate(_split(stream, file), 1):
+    encoding, number = checked_encoding(encoding), 0
+    with opened(file, log) as stream:
+        while line := stream.readline(LONGEST + 1):
+            number += 1
+            if len(line) > LONGEST:
+                raise _endless(file, number)
             try:
                 text = line.decode(encoding)
             except UnicodeDecodeError as error:
                 hint = "; say encoding=... if it is another" if encoding.lower().startswith("utf") else ""
-                trouble.report(number, f"not {encoding} text: {error.reason} at byte {error.start} of the line", hint)
+                log.report(number, f"not {encoding} text: {error.reason} at byte {error.start} of the line", hint)
                 continue
             yield number, text.removeprefix("\ufeff") if number == 1 else text
 
 
-def _split(stream: IO[bytes], file: Path) -> Iterator[bytes]:
-    number = 0
-    while line := stream.readline(LONGEST + 1):
-        number += 1
-        if len(line) > LONGEST:
-            raise FileFormatError(file, number, f"longer than {LONGEST:,} bytes: this does not look like text")
-        yield line
+def _endless(file: Path, line: int) -> FileFormatError:
+    return FileFormatError(file, line, f"longer than {LONGEST:,} bytes: this does not look like text")
 
 
 def checked_encoding(encoding: str) -> str:
@@ -183,13 +274,11 @@ def checked_encoding(encoding: str) -> str:
     return encoding
 
 
-def shown(token: Any, limit: int = 60) -> str:
+def shown(token: object, limit: int = 60) -> str:
     """A piece of a file as it is named in a message."""
     text = token[: limit + 1].decode("utf-8", "backslashreplace") if isinstance(token, bytes) else str(token)
     return repr(text if len(text) <= limit else text[:limit] + "…")
 
-
-# -- single numbers ----------------------------------------------------------------------------------------------------
 
 _FLOAT = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")  # float() would also take 1_000 and nan
 

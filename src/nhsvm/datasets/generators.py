@@ -11,24 +11,20 @@ import re
 import warnings
 from collections.abc import Iterator
 from functools import lru_cache
-from itertools import pairwise
 from types import ModuleType
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 from scipy.special import betaincinv
 
 from nhsvm.checks import a_hierarchy
-from nhsvm.datasets.base import Dataset, generator, number, whole_number
+from nhsvm.datasets.dataset import Dataset, generator, number, objects, split, whole_number
 from nhsvm.errors import OptionError
 from nhsvm.hierarchy import Hierarchy
 from nhsvm.hierarchy.labels import public
+from nhsvm.typing import BoolArray, FloatArray, PtrArray, Seed
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-_CHUNK = 20_000  # documents made at a time
+CHUNK = 20_000  # documents made at a time
 _SPREAD = 0.6  # of the logarithm of lengths
 
 
@@ -38,7 +34,7 @@ def make_balanced(
     *,
     levels: int = 4,
     assign: str = "sum",
-    random_state: Any = None,
+    random_state: Seed = None,
 ) -> Dataset:
     """The balanced synthetic set: labels of highest potential in a complete binary tree.
 
@@ -87,22 +83,16 @@ def make_balanced(
     first_leaf = 2 ** (levels - 1)
     if assign == "top_down":
         return Dataset(_led_down(potential, levels - 1), hierarchy, X)
-    if assign == "signs":
-        potential = _signed(potential)
+    if assign == "signs":  # of the product of a node, minus for its left child and plus for its right one
+        products = potential[:, : n_nodes // 2]
+        potential = np.zeros_like(potential)
+        potential[:, 1::2], potential[:, 2::2] = -products, products
     for node in range(1, n_nodes):  # parents before children
         potential[:, node] += potential[:, (node - 1) // 2]
     return Dataset(first_leaf + potential[:, first_leaf - 1 :].argmax(axis=1), hierarchy, X)
 
 
-def _signed(products: Floats) -> Floats:
-    """−W_p·x for the left and W_p·x for the right child of every node p, nothing for the root."""
-    made = np.zeros_like(products)
-    inner = products.shape[1] // 2
-    made[:, 1::2], made[:, 2::2] = -products[:, :inner], products[:, :inner]
-    return made
-
-
-def _led_down(products: Floats, steps: int) -> npt.NDArray[np.int64]:
+def _led_down(products: FloatArray, steps: int) -> PtrArray:
     """The leaf, numbered from 1 at the root, that signs lead to."""
     node, samples = np.ones(len(products), dtype=np.int64), np.arange(len(products))
     for _ in range(steps):
@@ -116,7 +106,7 @@ def make_unbalanced(
     *,
     depth: int = 10,
     share: float | str = 0.5,
-    random_state: Any = None,
+    random_state: Seed = None,
 ) -> Dataset:
     """The unbalanced synthetic set: space cut by random hyperplanes, each time only on one side of the last cut.
 
@@ -164,7 +154,7 @@ def make_unbalanced(
     spaces, leaves = [f"space{k}" for k in range(depth)], [f"leaf{k + 1}" for k in range(depth + 1)]
     edges = [(spaces[k], child) for k in range(depth) for child in (leaves[k], *spaces[k + 1 : k + 2])]
     hierarchy = Hierarchy.from_edges([*edges, (spaces[-1], leaves[-1])])
-    X: Floats = rng.standard_normal((n_samples, n_features))
+    X: FloatArray = rng.standard_normal((n_samples, n_features))
     X /= np.linalg.norm(X, axis=1, keepdims=True)
     normals = rng.standard_normal((n_features, depth))
     if isinstance(share, str):
@@ -174,7 +164,7 @@ def make_unbalanced(
     return Dataset(np.array(leaves, dtype=object)[leaf], hierarchy, X)
 
 
-def _cut_off(sides: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+def _cut_off(sides: BoolArray) -> PtrArray:
     """The number of the cut, a column a cut, at which a sample is on the side with fewer of those that are left."""
     n_samples, n_cuts = sides.shape
     leaf, left = np.full(n_samples, n_cuts), np.arange(n_samples)
@@ -210,7 +200,7 @@ def make_text(
     words_per_node: int = 50,
     class_exponent: float = 1.0,
     output: str = "counts",
-    random_state: Any = None,
+    random_state: Seed = None,
 ) -> Dataset:
     """Text-like samples for the classes of a hierarchy, with the statistics that decide how hard learning is.
 
@@ -271,7 +261,8 @@ def make_text(
     topics = _draw(_zipf(n_features, 0.6), hierarchy.n_nodes * words_per_node, rng).reshape(-1, words_per_node)
     ptr, nodes = _labels(hierarchy, n_samples, labels_per_sample - 1, inner_share, class_exponent, rng)
     chunks = _documents(hierarchy, ptr, nodes, topics, n_features, mean_length, topic_share, rng)
-    y = _as_given(hierarchy, ptr, nodes, labels_per_sample > 1)
+    labels = objects([public(node) for node in hierarchy.nodes])[nodes]
+    y = split(labels.tolist(), ptr.tolist()) if labels_per_sample > 1 else labels
     if output == "texts":
         texts = [text for row, word in chunks for text in _texts(row, word)]
         return Dataset(y, hierarchy, texts=texts)
@@ -279,20 +270,20 @@ def make_text(
     return Dataset(y, hierarchy, X, feature_names=np.array([f"w{k}" for k in range(n_features)], dtype=object))
 
 
-def _zipf(n: int, exponent: float, shift: float = 0.0) -> Floats:
-    p: Floats = (np.arange(1, n + 1, dtype=np.float64) + shift) ** -exponent
-    total: Floats = p / p.sum()
+def _zipf(n: int, exponent: float, shift: float = 0.0) -> FloatArray:
+    p: FloatArray = (np.arange(1, n + 1, dtype=np.float64) + shift) ** -exponent
+    total: FloatArray = p / p.sum()
     return total
 
 
-def _draw(p: Floats, size: int, rng: np.random.Generator) -> Ints:
+def _draw(p: FloatArray, size: int, rng: np.random.Generator) -> PtrArray:
     """Positions drawn with probabilities ``p``; much faster than ``rng.choice`` for millions."""
     return np.minimum(np.searchsorted(np.cumsum(p), rng.random(size), side="right"), len(p) - 1)
 
 
 def _labels(
     hierarchy: Hierarchy, n: int, further: float, inner_share: float, exponent: float, rng: np.random.Generator
-) -> tuple[Ints, Ints]:
+) -> tuple[PtrArray, PtrArray]:
     """Nodes that are labels: sample i has nodes[ptr[i] : ptr[i + 1]], all different."""
     leaves = hierarchy.graph.leaves
     sizes = 1 + (rng.poisson(further, n) if further else np.zeros(n, dtype=np.int64))
@@ -313,19 +304,19 @@ def _labels(
 
 def _documents(
     hierarchy: Hierarchy,
-    ptr: Ints,
-    nodes: Ints,
-    topics: Ints,
+    ptr: PtrArray,
+    nodes: PtrArray,
+    topics: PtrArray,
     n_features: int,
     mean_length: float,
     topic_share: float,
     rng: np.random.Generator,
-) -> Iterator[tuple[Ints, Ints]]:
+) -> Iterator[tuple[PtrArray, PtrArray]]:
     """Words, and the documents they are in, some documents at a time."""
     background, within = np.cumsum(_zipf(n_features, 1.0, shift=2.0)), _zipf(topics.shape[1], 0.7)
     above = hierarchy.graph.ancestors
-    for start in range(0, len(ptr) - 1, _CHUNK):
-        n = min(_CHUNK, len(ptr) - 1 - start)
+    for start in range(0, len(ptr) - 1, CHUNK):
+        n = min(CHUNK, len(ptr) - 1 - start)
         length = np.maximum(rng.lognormal(np.log(mean_length) - _SPREAD**2 / 2, _SPREAD, n), 1).astype(np.int64)
         row = np.repeat(np.arange(n), length)
         on_topic = rng.random(len(row)) < rng.beta(2, 2 / topic_share - 2, n)[row]
@@ -338,25 +329,14 @@ def _documents(
         yield row, word
 
 
-def _counts(row: Ints, word: Ints, n_features: int) -> sp.csr_matrix:
+def _counts(row: PtrArray, word: PtrArray, n_features: int) -> sp.csr_matrix:
     shape = (int(row[-1]) + 1, n_features)  # every document has a word
     return sp.coo_matrix((np.ones(len(row)), (row, word)), shape=shape).tocsr()
 
 
-def _texts(row: Ints, word: Ints) -> Iterator[str]:
+def _texts(row: PtrArray, word: PtrArray) -> Iterator[str]:
     words = [f"w{k}" for k in word.tolist()]
-    ends = np.concatenate([[0], np.cumsum(np.bincount(row))]).tolist()
-    return (" ".join(words[a:b]) for a, b in pairwise(ends))
-
-
-def _as_given(hierarchy: Hierarchy, ptr: Ints, nodes: Ints, several: bool) -> Any:
-    names = np.empty(hierarchy.n_nodes, dtype=object)
-    names[:] = [public(node) for node in hierarchy.nodes]
-    labels = names[nodes]
-    if not several:
-        return labels
-    flat = labels.tolist()
-    return [flat[a:b] for a, b in pairwise(ptr.tolist())]
+    return map(" ".join, split(words, np.concatenate([[0], np.cumsum(np.bincount(row))]).tolist()))
 
 
 # -- docstrings --------------------------------------------------------------------------------------------------------
@@ -396,9 +376,7 @@ def load_docstrings() -> Dataset:
     True
     """
     pairs, hierarchy = _collected()
-    y = np.empty(len(pairs), dtype=object)
-    y[:] = [module for _, module in pairs]
-    return Dataset(y, hierarchy, texts=[text for text, _ in pairs])
+    return Dataset(objects([module for _, module in pairs]), hierarchy, texts=[text for text, _ in pairs])
 
 
 @lru_cache(1)
@@ -472,10 +450,10 @@ def _members(thing: type, package: str) -> Iterator[str]:
                     yield _own(member)
 
 
-def _is_of(thing: Any, package: str) -> bool:
+def _is_of(thing: object, package: str) -> bool:
     return str(getattr(thing, "__module__", "")).partition(".")[0] == package
 
 
-def _own(thing: Any) -> str:
+def _own(thing: object) -> str:
     text = getattr(thing, "__doc__", None)
     return text if isinstance(text, str) else ""

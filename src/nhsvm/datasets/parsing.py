@@ -92,7 +92,7 @@ def _bits(w, q, powers):
 
 
 @inlined
-def _number(text, i, powers, values, bits, k):
+def number(text, i, powers, values, bits, k):
     """Parse a number at ``i`` into ``values[k]`` (``bits`` is the same memory); (where it ends, whether it is done)."""
     negative = text[i] == _MINUS
     if negative or text[i] == _PLUS:
@@ -283,7 +283,7 @@ def sparse_rows_kernel(text, i, names, sort, powers, rows):
             last = index
             indices[n] = index
             a = i + 1
-            i, done = _number(text, a, powers, values, bits, n)
+            i, done = number(text, a, powers, values, bits, n)
             if not done or not (_ends(text[i]) or text[i] == _HASH):
                 while not _ends(text[i]):
                     i += 1
@@ -369,7 +369,7 @@ def dense_rows_kernel(text, i, kinds, ptr, starts, categories, powers, values, b
                 i += 1
                 bits[k], done = missing, True
             elif kinds[j] == NUMERIC:
-                i, done = _number(text, i, powers, values, bits, k)
+                i, done = number(text, i, powers, values, bits, k)
             b = i
             while text[i] != _COMMA and text[i] != _NEWLINE:
                 i += 1

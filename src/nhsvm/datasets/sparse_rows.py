@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
 from nhsvm.datasets import parsing
-from nhsvm.datasets.base import Dataset, Growing, checked_dtype, checked_like, given_hierarchy
-from nhsvm.datasets.files import AnyPath, Trouble, blocks, checked_path, finite, shown
-from nhsvm.datasets.labels import Labels, check_label_type
+from nhsvm.datasets.dataset import AnyPath, Dataset, FeatureNames, Growing, given_hierarchy, whole_number
+from nhsvm.datasets.files import RowReader, Source, blocks, finite, shown
+from nhsvm.datasets.labels import BadRows, RowLabels
 from nhsvm.errors import FileFormatError, OptionError
 from nhsvm.hierarchy import Hierarchy
+from nhsvm.typing import Array, BoolArray, ByteArray, FloatArray, IntArray, LabelsLike, Matrix, Options, PtrArray
 
 
 def read_svmlight(
@@ -89,7 +88,7 @@ def read_svmlight(
     >>> data.y, data.X.toarray().tolist()
     ([[4], [5, 4]], [[0.5, 0.0, 2.0], [0.0, 0.001, 0.0]])
     """
-    return SparseFile(read_svmlight, file, locals()).read()
+    return svmlight_file(file, locals()).read()
 
 
 def read_lshtc(
@@ -148,78 +147,112 @@ def read_lshtc(
     >>> test.X.toarray()
     array([[1., 0.]])
     """
-    return SparseFile(read_lshtc, file, locals()).read()
+    return lshtc_file(file, locals()).read()
 
 
-_SETTLED: Mapping[Callable[..., Dataset], Mapping[str, Any]] = {
-    read_svmlight: {"ignore": None, "compact": False},
-    read_lshtc: {"label_type": int, "n_features": None, "zero_based": True, "sort": True},
-}
+def svmlight_file(file: AnyPath, options: Options) -> SparseFile:
+    """A file for :func:`read_svmlight`, yet to be read."""
+    return SparseFile(file, {**options, "ignore": None, "compact": False})
 
 
-class SparseFile:
-    """A file of sparse rows and the options of its reader, checked; no row is read yet.
+def lshtc_file(file: AnyPath, options: Options) -> SparseFile:
+    """A file for :func:`read_lshtc`, yet to be read."""
+    return SparseFile(file, {**options, "label_type": int, "n_features": None, "zero_based": True, "sort": True})
 
-    Parameters
-    ----------
-    reader : function
-        ``read_svmlight`` or ``read_lshtc``.
-    file : path
-    options : mapping
-        All that the reader takes.
 
-    Attributes
-    ----------
-    trouble : Trouble
-    dtype : dtype
-    ids : array or range, or None
-        Numbers of the features that ``like`` has; None without it.
-    hierarchy : Hierarchy or None
+class SparseFile(Source):
+    """A file of sparse rows, whose options are those of both readers together.
+
+    ``ids`` are the numbers of the features that ``like`` has (None without it), ``limit`` is the largest one allowed.
     """
 
-    def __init__(self, reader: Callable[..., Dataset], file: AnyPath, options: Mapping[str, Any]) -> None:
-        o = {**options, **_SETTLED[reader]}
-        self.file, self.trouble = checked_path(file), Trouble(checked_path(file), o["on_error"])
-        self.dtype, self.compact = checked_dtype(o["dtype"]), o["compact"]
-        self._label_type, self._multilabel, self._labelled = o["label_type"], o["multilabel"], o["labelled"]
-        self._zero_based, self._n_features = o["zero_based"], o["n_features"]
-        self.ids: Ids | None = None
-        check_label_type(self._label_type)
-        check_count(self._n_features)
+    def __init__(self, file: AnyPath, options: Options) -> None:
+        super().__init__(file, options)
+        self.sort, self.ignore, self._compact = options["sort"], options["ignore"], options["compact"]
+        self._zero_based, self._n_features = options["zero_based"], options["n_features"]
+        if self._n_features is not None:
+            whole_number(self._n_features, "n_features", 1, 2**31 - 1)
         if self._zero_based not in (True, False, "auto"):
             raise OptionError(f"zero_based must be True, False or 'auto', not {self._zero_based!r}")
-        like, hierarchy = checked_like(o["like"]), o["hierarchy"]
-        if like is not None:
-            self.ids, self._n_features = ids_of(like), None
-            hierarchy = like.hierarchy if hierarchy is None else hierarchy
-            if self._multilabel is None and like.y is not None:
-                self._multilabel = like.is_multilabel
-        self.hierarchy = given_hierarchy(hierarchy, self._label_type, o["drop_root"])
-        limit = None if self._n_features is None else self._n_features - (self._zero_based is True)
-        self._rows = RowOptions(o["sort"], o["ignore"], limit, self.dtype)
+        self.ids: FeatureNames = None
+        hierarchy, label_type = options["hierarchy"], options["label_type"]
+        if self.like is not None:
+            self.ids, self._n_features = ids_of(self.like), None
+            hierarchy = self.like.hierarchy if hierarchy is None else hierarchy
+        self.hierarchy = given_hierarchy(hierarchy, label_type, options["drop_root"])
+        self.limit = None if self._n_features is None else self._n_features - (self._zero_based is True)
+        self.labels = RowLabels(label_type, self.hierarchy, self.multilabel, options["labelled"], self.log)
+        self._occurs = np.zeros(0, dtype=bool)
 
     def read(self) -> Dataset:
-        """All of it."""
-        labels = self._labels(None)
-        rows = read_rows(self.file, self._rows, labels, self.trouble)
-        skipped = self.trouble.skipped(len(rows.indptr) - 1)
-        ids: Any = self.ids
+        [(indptr, indices, data, y)] = self._rows(whole=True)
+        skipped = self.log.skipped(len(indptr) - 1)
+        ids = self.ids
         if ids is None:
-            ids = seen(rows.indices) if self.compact else self.numbered(rows)
-        return Dataset(labels.result(), self.hierarchy, as_matrix(rows, ids), feature_names=ids, skipped=skipped)
+            ids = seen(indices) if self._compact else self._numbered(indices)
+        return Dataset(y, self.hierarchy, as_matrix(indptr, indices, data, ids), feature_names=ids, skipped=skipped)
 
-    def parts(self) -> Iterator[tuple[SparseRows, Any]]:
-        """Rows, and ``y`` of these, some megabytes at a time."""
-        for rows, labels in iter_rows(self.file, self._rows, self._labels, self.trouble):
-            yield rows, labels.result()
+    def parts(self, size: int) -> Iterator[Dataset]:
+        """Some megabytes of text at a time; without ``like``, columns are the numbers of the file."""
+        for indptr, indices, data, y in self._rows(whole=False):
+            ids = self.ids
+            if ids is None:
+                ids = range(self._note(indices))
+            X, skipped = as_matrix(indptr, indices, data, ids), self.log.skipped(1)
+            yield Dataset(y, self.hierarchy, X, feature_names=ids, skipped=skipped)
 
-    def numbered(self, rows: SparseRows) -> range:
-        """The numbers of all features, with those that do not occur, of rows where each that does occurs."""
-        return numbered(self._zero_based, self._n_features, rows, self.file)
+    def _rows(self, whole: bool) -> Iterator[tuple[PtrArray, IntArray, Array, LabelsLike]]:
+        reader, line = _Reader(self), 1
+        with closing(blocks(self.file, self.log)) as source:
+            for block in source:
+                line = reader.read(block, line)
+                if reader.n_rows and not whole:
+                    yield reader.taken()
+        if whole:
+            yield reader.taken()
 
-    def _labels(self, found: bool | None) -> Labels:
-        labelled = found if self._labelled is None else self._labelled
-        return Labels(self._label_type, self.hierarchy, self._multilabel, labelled, self.trouble)
+    def why_no_parts(self) -> str:
+        need = "parts of a file of numbered features need like=, the data set whose features they have"
+        return need if self.ids is None else ""
+
+    def why_no_blocks(self, changed: bool) -> str:
+        return "each is for tables, not for files of numbered features" if changed else ""
+
+    def columns(self, names: FeatureNames | int) -> tuple[FeatureNames | int, Callable[[Array], object] | None]:
+        if self.ids is not None:
+            return self.ids, None
+        numbers = np.flatnonzero(self._occurs)
+        if self._compact:
+            has_gaps = len(numbers) and numbers[-1] >= len(numbers)
+            return numbers, (lambda part: renumber(part, numbers)) if has_gaps else None
+        ids = self._numbered(numbers)
+        return ids, (lambda part: np.subtract(part, ids.start, out=part)) if ids.start else None
+
+    def _note(self, indices: IntArray) -> int:
+        """Note which features occur, in a table: memory that is never touched costs nothing. One more than the last."""
+        top = int(indices.max(initial=-1)) + 1
+        if top > len(self._occurs):
+            grown = np.zeros(min(max(top, 2 * len(self._occurs)), parsing.LARGEST_INDEX + 1), dtype=bool)
+            grown[: len(self._occurs)] = self._occurs
+            self._occurs = grown
+        self._occurs[indices] = True
+        return top
+
+    def _numbered(self, indices: Array) -> range:
+        """The numbers of all features, with those that do not occur, and with or without 0."""
+        if self._zero_based == "auto":
+            start = 0 if (indices == 0).any() else 1
+        else:
+            start = 0 if self._zero_based else 1
+            if start and (indices == 0).any():
+                raise FileFormatError(self.file, None, "there is a feature 0, so zero_based=False is not true")
+        top, n = int(indices.max(initial=start - 1)) + 1, self._n_features
+        if n is None:
+            return range(start, max(top, start))
+        if top - start > n:
+            problem = f"feature {top - 1} is beyond n_features={n} (counted from {start})"
+            raise FileFormatError(self.file, None, problem)
+        return range(start, start + n)
 
 
 # -- rows, a block of a file at a time ---------------------------------------------------------------------------------
@@ -233,142 +266,83 @@ _PROBLEMS = {
     parsing.UNSORTED: "indices must ascend, but a larger one comes before",
     parsing.TWICE: "this feature is given twice",
 }
-BadRows = dict[int, str]  # row -> reason, the first one found
 
 
-@dataclass
-class RowOptions:
-    """How rows are read.
+class _Reader(RowReader):
+    """Rows of a file as CSR arrays, with the indices of the file as columns."""
 
-    Attributes
-    ----------
-    sort : bool
-        Whether indices may come in any order.
-    ignore : int or None
-        A feature to leave out.
-    limit : int or None
-        The largest index allowed.
-    dtype : of the values
-    """
+    def __init__(self, source: SparseFile) -> None:
+        super().__init__(source.log, source.dtype)
+        self._source, self._scratch = source, parsing.SparseArrays.of(0)
+        self._clear()
 
-    sort: bool
-    ignore: int | None
-    limit: int | None
-    dtype: Any
+    def _clear(self) -> None:
+        self._indptr, self.n_rows = Growing(np.int64, [0]), 0
+        self._indices, self._data = Growing(np.int32), Growing(self.dtype)
 
+    def taken(self) -> tuple[PtrArray, IntArray, Array, LabelsLike]:
+        """indptr, indices, values and ``y`` of the rows since the last call."""
+        found = self._indptr.array(), self._indices.array(), self._data.array(), self._source.labels.result()
+        self._clear()
+        return found
 
-@dataclass
-class SparseRows:
-    """All rows of a file: CSR arrays, with the indices of the file as columns."""
-
-    indptr: npt.NDArray[np.int64]
-    indices: npt.NDArray[np.int32]
-    data: npt.NDArray[Any]
-
-
-def read_rows(file: Path, options: RowOptions, labels: Labels, trouble: Trouble) -> SparseRows:
-    """Rows of a file; their labels go into ``labels``."""
-    reader = _Reader(options, labels, trouble, parsing.SparseArrays.of(0))
-    line = 1
-    with closing(blocks(file)) as source:
-        for block in source:
-            line = reader.read(block, line)
-    return SparseRows(reader.indptr.array(), reader.indices.array(), reader.data.array())
-
-
-def iter_rows(
-    file: Path, options: RowOptions, new_labels: Callable[[bool | None], Labels], trouble: Trouble
-) -> Iterator[tuple[SparseRows, Labels]]:
-    """The same, some megabytes at a time.
-
-    Parameters
-    ----------
-    new_labels : function
-        Of whether rows have labels: None, and when the first are read, what was found of them.
-    """
-    line, labels, scratch = 1, new_labels(None), parsing.SparseArrays.of(0)
-    with closing(blocks(file, trouble=trouble)) as source:
-        for block in source:
-            reader = _Reader(options, labels, trouble, scratch)
-            line = reader.read(block, line)
-            if len(reader.indptr.array()) > 1:
-                yield SparseRows(reader.indptr.array(), reader.indices.array(), reader.data.array()), labels
-            labels, scratch = new_labels(labels.labelled), reader.scratch
-
-
-class _Reader:
-    def __init__(self, options: RowOptions, labels: Labels, trouble: Trouble, scratch: parsing.SparseArrays) -> None:
-        self.options, self.labels, self.trouble = options, labels, trouble
-        self.indptr = Growing(np.int64, [0])
-        self.indices, self.data = Growing(np.int32), Growing(options.dtype)
-        self.scratch = scratch
-
-    def read(self, raw: bytes, line: int) -> int:
-        """Take in a block that starts at this line; the line after it."""
-        text = np.frombuffer(raw, dtype=np.uint8)
-        if self.scratch.n_bytes < len(text):
-            self.scratch = parsing.SparseArrays.of(len(text) + len(text) // 8)
-        i, s = 0, self.scratch
-        while i < len(text):
-            n_rows, n_hard, n_hard_labels, i, n_lines, unsorted, status, wrong = parsing.sparse_rows_kernel(
-                text, i, self.labels.names, self.options.sort, parsing.powers_of_five(), s
-            )
-            n, m = s.indptr[n_rows], s.label_ptr[n_rows]
-            block = _Block(raw, s.indptr[: n_rows + 1], s.indices[:n], s.values[:n], line + s.row_line[:n_rows])
-            bad: BadRows = {}
-            block.resolve(s.hard[: 3 * n_hard].reshape(-1, 3), bad)
-            if unsorted:
-                block.sort(bad)
-            block.check(self.options, bad)
-            self.labels.take(
-                raw, s.label_ptr[: n_rows + 1], s.labels[: 2 * m].reshape(-1, 2), s.hard_labels[:n_hard_labels], bad
-            )
-            self._append(block, bad)
-            line += n_lines
-            if status != parsing.DONE:
-                i = self._report(raw, i, line, status, wrong)
-                line += 1
-        return line
-
-    def _append(self, block: _Block, bad: BadRows) -> None:
+    def parse(self, raw: bytes, text: ByteArray, i: int, line: int) -> tuple[int, int, str]:
+        if self._scratch.n_bytes < len(text):
+            self._scratch = parsing.SparseArrays.of(len(text) + len(text) // 8)
+        s, source, labels = self._scratch, self._source, self._source.labels
+        n_rows, n_hard, n_hard_labels, i, n_lines, unsorted, status, wrong = parsing.sparse_rows_kernel(
+            text, i, labels.names, source.sort, parsing.powers_of_five(), s
+        )
+        n, m = s.indptr[n_rows], s.label_ptr[n_rows]
+        block = _Block(raw, s.indptr[: n_rows + 1], s.indices[:n], s.values[:n])
+        bad: BadRows = {}
+        block.resolve(s.hard[: 3 * n_hard].reshape(-1, 3), bad)
+        if unsorted:
+            block.sort(bad)
+        if source.limit is not None:
+            for k in np.flatnonzero(block.indices > source.limit).tolist():
+                bad.setdefault(block.row(k), f"feature {block.indices[k]} is beyond n_features")
+        for k in self.too_large(block.values):
+            problem = f"feature {block.indices[k]}: {block.values[k]} is too large for {self.dtype.name}"
+            bad.setdefault(block.row(k), problem)
+        found = labels.take(
+            raw, s.label_ptr[: n_rows + 1], s.labels[: 2 * m].reshape(-1, 2), s.hard_labels[:n_hard_labels], bad
+        )
         for row in sorted(bad):
-            self.trouble.report(int(block.lines[row]), bad[row])
-        keep = np.ones(len(block.lines), dtype=bool)
+            self.log.report(line + int(s.row_line[row]), bad[row])
+        keep = np.ones(n_rows, dtype=bool)
         keep[list(bad)] = False
-        sizes, indices, values = block.kept(keep, self.options.ignore)
-        self.indptr.append(int(self.indptr.last()) + np.cumsum(sizes))
-        self.indices.append(indices)
-        self.data.append(values)
-        self.labels.keep(keep)
-
-    def _report(self, raw: bytes, i: int, line: int, status: int, wrong: int) -> int:
-        """Say what is wrong with the line at ``i``; where the next one begins."""
-        end = raw.index(b"\n", i)
-        token = raw[wrong:end].split(None, 1)[:1]
-        self.trouble.report(line, f"{_PROBLEMS[status]}: {shown(token[0]) if token else 'the line ends'}")
-        return end + 1
+        sizes, indices, values = block.kept(keep, source.ignore)
+        self._indptr.append(self._indptr.last() + np.cumsum(sizes))
+        self._indices.append(indices)
+        self._data.append(values)
+        self.n_rows += len(sizes)
+        labels.keep(*found, keep)
+        if status == parsing.DONE:
+            return i, line + n_lines, ""
+        token = raw[wrong : raw.index(b"\n", i)].split(None, 1)[:1]
+        return i, line + n_lines, f"{_PROBLEMS[status]}: {shown(token[0]) if token else 'the line ends'}"
 
 
 @dataclass
 class _Block:
     raw: bytes
-    indptr: npt.NDArray[np.int64]
-    indices: npt.NDArray[np.int32]
-    values: npt.NDArray[np.float64]
-    lines: npt.NDArray[np.int64]
+    indptr: PtrArray
+    indices: IntArray
+    values: FloatArray
 
-    def resolve(self, hard: npt.NDArray[np.int64], bad: BadRows) -> None:
+    def row(self, k: int) -> int:
+        return int(np.searchsorted(self.indptr, k, side="right")) - 1
+
+    def resolve(self, hard: PtrArray, bad: BadRows) -> None:
         """Numbers that the kernel has left to Python."""
         for k, begin, end in hard.tolist():
             token = self.raw[begin:end].partition(b"#")[0]
             value = finite(token.decode("latin-1"))
             if value is None:
                 what = f"feature {self.indices[k]}: expected a finite number, not {shown(token)}"
-                bad.setdefault(self._row(k), what)
+                bad.setdefault(self.row(k), what)
             self.values[k] = 0.0 if value is None else value
-
-    def _row(self, k: Any) -> int:
-        return int(np.searchsorted(self.indptr, k, side="right")) - 1
 
     def sort(self, bad: BadRows) -> None:
         """Put the indices of every row in order."""
@@ -377,21 +351,10 @@ class _Block:
         self.values, self.indices = rows.data, rows.indices
         same = self.indices[1:] == self.indices[:-1]
         same[self.indptr[1:-1][(self.indptr[1:-1] > 0) & (self.indptr[1:-1] < len(self.indices))] - 1] = False
-        for k in np.flatnonzero(same):
-            bad.setdefault(self._row(k), f"{_PROBLEMS[parsing.TWICE]}: {self.indices[k]}")
+        for k in np.flatnonzero(same).tolist():
+            bad.setdefault(self.row(k), f"{_PROBLEMS[parsing.TWICE]}: {self.indices[k]}")
 
-    def check(self, options: RowOptions, bad: BadRows) -> None:
-        if options.limit is not None:
-            for k in np.flatnonzero(self.indices > options.limit):
-                bad.setdefault(self._row(k), f"feature {self.indices[k]} is beyond n_features")
-        largest = np.finfo(options.dtype).max
-        if largest < np.finfo(np.float64).max:
-            for k in np.flatnonzero(np.abs(self.values) > largest):
-                bad.setdefault(
-                    self._row(k), f"feature {self.indices[k]}: {self.values[k]} is too large for {options.dtype.name}"
-                )
-
-    def kept(self, keep: npt.NDArray[np.bool_], ignore: int | None) -> tuple[Any, Any, Any]:
+    def kept(self, keep: BoolArray, ignore: int | None) -> tuple[PtrArray, IntArray, FloatArray]:
         """Sizes of the rows to keep, their indices and values."""
         sizes = np.diff(self.indptr)
         chosen = None if keep.all() else np.repeat(keep, sizes)
@@ -399,8 +362,7 @@ class _Block:
             others = self.indices != ignore
             if not others.all():
                 chosen = others if chosen is None else chosen & others
-                starts = np.concatenate([[0], np.cumsum(others)])[self.indptr]
-                sizes = np.diff(starts)
+                sizes = np.diff(np.concatenate([[0], np.cumsum(others)])[self.indptr])
         if chosen is None:
             return sizes, self.indices, self.values
         return sizes[keep], self.indices[chosen], self.values[chosen]
@@ -408,21 +370,18 @@ class _Block:
 
 # -- numbered features as columns of a matrix --------------------------------------------------------------------------
 
-_PART = 1 << 20
-Ids = npt.NDArray[np.int64] | range
+_PART = 1 << 20  # indices
 
 
-def ids_of(like: Dataset) -> Ids:
+def ids_of(like: Dataset) -> Array | range:
     """The numbers of the features of a data set that came from such a file."""
-    names: Any = like.feature_names
-    if isinstance(names, range):
+    names = like.feature_names
+    if isinstance(names, range) or (isinstance(names, np.ndarray) and names.dtype.kind == "i"):
         return names
-    if not isinstance(names, np.ndarray) or names.dtype.kind != "i":
-        raise OptionError("like must be a Dataset of numbered features, as read_svmlight and read_lshtc give")
-    return names
+    raise OptionError("like must be a Dataset of numbered features, as read_svmlight and read_lshtc give")
 
 
-def seen(indices: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
+def seen(indices: IntArray) -> PtrArray:
     """All numbers that occur, ascending."""
     top = int(indices.max(initial=-1)) + 1
     if top > 8 * len(indices) + 1_000_000:  # a table of all numbers would be larger than the data
@@ -433,35 +392,31 @@ def seen(indices: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
     return np.flatnonzero(there)
 
 
-def as_matrix(rows: SparseRows, ids: Ids) -> sp.csr_matrix:
+def as_matrix(indptr: PtrArray, indices: IntArray, data: Array, ids: Array | range) -> Matrix:
     """Columns in the order of ``ids`` (ascending); what is not among them is left out."""
-    indices, data, indptr = rows.indices, rows.data, rows.indptr
+    inside: BoolArray | None
     if isinstance(ids, range):
         if ids.start:
             indices -= np.int32(ids.start)
-        inside = None if not len(indices) or _within(indices, len(ids)) else (indices >= 0) & (indices < len(ids))
+        is_within = not len(indices) or (int(indices.min()) >= 0 and int(indices.max()) < len(ids))
+        inside = None if is_within else (indices >= 0) & (indices < len(ids))
     else:
         inside = renumber(indices, ids)
     if inside is not None:
         indptr = np.concatenate([[0], np.cumsum(inside)])[indptr]
         indices, data = indices[inside], data[inside]
-    if len(indices) < 2**31:
-        indptr = indptr.astype(np.int32)
-    X = sp.csr_matrix((data, indices, indptr), shape=(len(indptr) - 1, len(ids)), copy=False)
+    narrow = indptr.astype(np.int32) if len(indices) < 2**31 else indptr
+    X = sp.csr_matrix((data, indices, narrow), shape=(len(indptr) - 1, len(ids)), copy=False)
     X.has_sorted_indices = True
     return X
 
 
-def _within(indices: npt.NDArray[np.int32], n: int) -> bool:
-    return int(indices.min()) >= 0 and int(indices.max()) < n
-
-
-def _parts(indices: npt.NDArray[np.int32]) -> Iterator[npt.NDArray[np.int32]]:
+def _parts(indices: IntArray) -> Iterator[IntArray]:
     """Views of a long array: numpy makes 64-bit copies of what it indexes with, and these are to be small."""
     return (indices[start : start + _PART] for start in range(0, len(indices), _PART))
 
 
-def renumber(indices: npt.NDArray[np.int32], ids: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_] | None:
+def renumber(indices: IntArray, ids: Array) -> BoolArray | None:
     """Replace numbers by columns, in place; which of them have one, or None for all."""
     top = int(ids[-1]) if len(ids) else -1
     if top <= 8 * len(indices) + 1_000_000:
@@ -473,29 +428,5 @@ def renumber(indices: npt.NDArray[np.int32], ids: npt.NDArray[np.int64]) -> npt.
         for part in _parts(indices):
             place = np.minimum(np.searchsorted(ids, part), len(ids) - 1)
             part[:] = np.where(ids[place] == part, place, -1)
-    inside: npt.NDArray[np.bool_] = indices >= 0
+    inside = indices >= 0
     return None if inside.all() else inside
-
-
-def numbered(zero_based: bool | str, n_features: int | None, rows: SparseRows, file: Any) -> range:
-    """The numbers of all features of an svmlight file, with or without 0."""
-    if zero_based == "auto":
-        start = 0 if (rows.indices == 0).any() else 1
-    else:
-        start = 0 if zero_based else 1
-        if start and (rows.indices == 0).any():
-            raise FileFormatError(file, None, "there is a feature 0, so zero_based=False is not true")
-    top = int(rows.indices.max(initial=start - 1)) + 1
-    if n_features is None:
-        return range(start, max(top, start))
-    if top - start > n_features:
-        raise FileFormatError(file, None, f"feature {top - 1} is beyond n_features={n_features} (counted from {start})")
-    return range(start, start + n_features)
-
-
-def check_count(n_features: int | None) -> None:
-    """Raise unless this is a number of features, or None."""
-    if n_features is not None and (isinstance(n_features, bool) or not isinstance(n_features, (int, np.integer))):
-        raise OptionError(f"n_features must be a whole number, not {n_features!r}")
-    if n_features is not None and not 1 <= n_features < 2**31:
-        raise OptionError(f"n_features must be from 1 to {2**31 - 1}, not {n_features}")

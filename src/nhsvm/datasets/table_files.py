@@ -5,16 +5,17 @@ from __future__ import annotations
 import csv
 import json
 import threading
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
-from pathlib import Path
-from typing import Annotated, Any, Unpack
+from types import ModuleType
+from typing import Annotated, Literal, NoReturn, Unpack
 
-from nhsvm.datasets.base import Dataset
-from nhsvm.datasets.files import LONGEST, AnyPath, Trouble, checked_encoding, checked_path, lines, opened, shown
+from nhsvm.datasets.dataset import AnyPath, Dataset
+from nhsvm.datasets.files import LONGEST, checked_encoding, lines, opened, shown
 from nhsvm.datasets.tables import Records, Table, TableOptions
 from nhsvm.errors import FileFormatError, OptionError
 from nhsvm.registry import Declared, Option
+from nhsvm.typing import Options
 
 
 class LineOptions(TableOptions, total=False):
@@ -88,84 +89,63 @@ def read_csv(file: AnyPath, **options: Unpack[CsvOptions]) -> Dataset:
     └── Science > Biology
     Law
     """
-    table, records = csv_records(file, **CSV.complete("read_csv", options))
-    return table.read(records)
+    return CsvTable(file, CSV.complete("read_csv", options)).read()
 
 
-def csv_records(file: AnyPath, **options: Unpack[CsvOptions]) -> tuple[Table, Records]:
-    """The options of :func:`read_csv`, checked, and its records, yet to be read."""
-    source, trouble = checked_path(file), Trouble(checked_path(file), options["on_error"])
-    delimiter, columns, quotes = options["delimiter"], options["columns"], options["quotes"]
-    delimiter = _delimiter(source) if delimiter is None else delimiter
-    if not isinstance(delimiter, str) or len(delimiter) != 1 or delimiter in '"\r\n ':
-        raise OptionError(f"delimiter must be one character, no quote or blank, not {delimiter!r}")
-    table = Table(trouble, options)
-    names = None if columns is None else _checked_names(list(columns), source, None)
-    if names is not None:
-        table.see_columns(names)
-        table.check_columns(names)
-    quoted = delimiter != "\t" if quotes is None else quotes
-    numbered = _Numbered(lines(source, checked_encoding(options["encoding"]), trouble))
-    reader = csv.reader(
-        numbered, delimiter=delimiter, quoting=csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE, strict=True
-    )
-    return table, _LIMIT.while_reading(_csv_rows(reader, numbered, names, table, source, trouble), numbered)
+class CsvTable(Table):
+    """A file for :func:`read_csv`, yet to be read."""
 
+    def __init__(self, file: AnyPath, options: Options) -> None:
+        super().__init__(file, options)
+        self._delimiter, self._quotes, columns = options["delimiter"], options["quotes"], options["columns"]
+        self._encoding = checked_encoding(options["encoding"])
+        if self._delimiter is None:
+            endings = [ending.lower() for ending in self.file.suffixes if ending.lower() != ".gz"]
+            self._delimiter = "\t" if endings and endings[-1] in (".tsv", ".tab") else ","
+        if not isinstance(self._delimiter, str) or len(self._delimiter) != 1 or self._delimiter in '"\r\n ':
+            raise OptionError(f"delimiter must be one character, no quote or blank, not {self._delimiter!r}")
+        if self._quotes is None:
+            self._quotes = self._delimiter != "\t"
+        self._names = None if columns is None else self._checked(list(columns), None)
 
-def _delimiter(file: Path) -> str:
-    endings = [ending.lower() for ending in file.suffixes if ending.lower() != ".gz"]
-    return "\t" if endings and endings[-1] in (".tsv", ".tab") else ","
+    def _checked(self, names: list[str], line: int | None) -> list[str]:
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise FileFormatError(self.file, line, f"there are two columns {shown(twice)}")
+        self.see_columns(names, line)
+        return names
 
+    def records(self) -> Records:
+        with _LIMIT.raised(), closing(lines(self.file, self._encoding, self.log)) as source:
+            first, names = 0, self._names  # line of a record: a quoted cell may go over several
 
-class _Numbered:
-    """Lines of text, and the number of the first one since it was asked last: a quoted cell may go over several."""
+            def text() -> Iterator[str]:
+                nonlocal first
+                for number, line in source:
+                    first = first or number
+                    yield line
 
-    def __init__(self, source: Generator[tuple[int, str]]) -> None:
-        self._source, self.first = source, 0
-
-    def __iter__(self) -> _Numbered:
-        return self
-
-    def __next__(self) -> str:
-        number, line = next(self._source)
-        self.first = self.first or number
-        return line
-
-    def close(self) -> None:
-        self._source.close()
-
-
-def _csv_rows(
-    reader: Any, numbered: _Numbered, names: list[str] | None, table: Table, file: Path, trouble: Trouble
-) -> Generator[tuple[int, dict[str, Any]]]:
-    while True:
-        numbered.first = 0
-        try:
-            cells = next(reader)
-        except StopIteration:
-            return
-        except csv.Error as error:
-            if names is None:
-                raise FileFormatError(file, numbered.first, str(error)) from None
-            trouble.report(numbered.first, str(error))
-            continue
-        if not cells:
-            continue
-        if names is None:
-            names = _checked_names([cell.strip() for cell in cells], file, numbered.first)
-            table.see_columns(names)
-            table.check_columns(names, numbered.first)
-        elif len(cells) != len(names):
-            trouble.report(numbered.first, f"expected {len(names)} cells, not {len(cells)}")
-        else:
-            yield numbered.first, dict(zip(names, cells, strict=True))
-
-
-def _checked_names(names: list[str], file: Path, line: int | None) -> list[str]:
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise FileFormatError(file, line, f"there are two columns {shown(twice)}")
-    return names
+            quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if self._quotes else csv.QUOTE_NONE
+            reader = csv.reader(text(), delimiter=self._delimiter, quoting=quoting, strict=True)
+            while True:
+                first = 0
+                try:
+                    cells = next(reader)
+                except StopIteration:
+                    return
+                except csv.Error as error:
+                    if names is None:
+                        raise FileFormatError(self.file, first, str(error)) from None
+                    self.log.report(first, str(error))
+                    continue
+                if not cells:
+                    continue
+                if names is None:
+                    names = self._checked([cell.strip() for cell in cells], first)
+                elif len(cells) != len(names):
+                    self.log.report(first, f"expected {len(names)} cells, not {len(cells)}")
+                else:
+                    yield first, dict(zip(names, cells, strict=True))
 
 
 class _FieldLimit:
@@ -174,12 +154,8 @@ class _FieldLimit:
     def __init__(self) -> None:
         self._lock, self._users, self._before = threading.Lock(), 0, 0
 
-    def while_reading(self, records: Records, source: _Numbered) -> Records:
-        with self._raised(), closing(source):
-            yield from records
-
     @contextmanager
-    def _raised(self) -> Iterator[None]:
+    def raised(self) -> Iterator[None]:
         with self._lock:
             if not self._users:
                 self._before = csv.field_size_limit(LONGEST)
@@ -227,55 +203,51 @@ def read_jsonl(file: AnyPath, **options: Unpack[LineOptions]) -> Dataset:
     >>> data.texts, data.y
     (['woof', 'rustle'], [['dog', 'pet'], ['oak']])
     """
-    table, records = jsonl_records(file, **JSONL.complete("read_jsonl", options))
-    return table.read(records)
+    return JsonTable(file, JSONL.complete("read_jsonl", options)).read()
 
 
-def jsonl_records(file: AnyPath, **options: Unpack[LineOptions]) -> tuple[Table, Records]:
-    """The options of :func:`read_jsonl`, checked, and its records, yet to be read."""
-    source, trouble = checked_path(file), Trouble(checked_path(file), options["on_error"])
-    if options["label"] == "labels" and (options["path"] is not None or options["levels"] is not None):
-        options["label"] = None
-    if options["text"] is None and options["features"] is None:
-        options["text"] = "text"
-    table = Table(trouble, options)
-    return table, _objects(source, checked_encoding(options["encoding"]), table, trouble)
+class JsonTable(Table):
+    """A file for :func:`read_jsonl`, yet to be read."""
+
+    def __init__(self, file: AnyPath, options: Options) -> None:
+        if options["label"] == "labels" and (options["path"] is not None or options["levels"] is not None):
+            options = options | {"label": None}
+        if options["text"] is None and options["features"] is None:
+            options = options | {"text": "text"}
+        super().__init__(file, options)
+        self._encoding = checked_encoding(options["encoding"])
+
+    def records(self) -> Records:
+        decoder, first = json.JSONDecoder(parse_constant=_refuse), True
+        with closing(lines(self.file, self._encoding, self.log)) as source:
+            for number, line in source:
+                if not line.strip():
+                    continue
+                try:
+                    found = decoder.decode(line)
+                except json.JSONDecodeError as error:
+                    self.log.report(number, f"not JSON: {error.msg} at character {error.pos + 1}")
+                    continue
+                except (ValueError, RecursionError) as error:
+                    why = "nested too deeply" if isinstance(error, RecursionError) else str(error)
+                    self.log.report(number, f"not JSON: {why}")
+                    continue
+                if not isinstance(found, dict):
+                    self.log.report(number, f"expected a JSON object, not {shown(line.strip())}")
+                    continue
+                if first:
+                    self.see_columns(list(found), number, check=not self.log.skipping)
+                first = False
+                yield number, found
 
 
-def _objects(file: Path, encoding: str, table: Table, trouble: Trouble) -> Generator[tuple[int, dict[str, Any]]]:
-    decoder = json.JSONDecoder(parse_constant=_refused)
-    first = True
-    with closing(lines(file, encoding, trouble)) as source:
-        for number, line in source:
-            if not line.strip():
-                continue
-            try:
-                found = decoder.decode(line)
-            except json.JSONDecodeError as error:
-                trouble.report(number, f"not JSON: {error.msg} at character {error.pos + 1}")
-                continue
-            except (ValueError, RecursionError) as error:
-                why = "nested too deeply" if isinstance(error, RecursionError) else str(error)
-                trouble.report(number, f"not JSON: {why}")
-                continue
-            if not isinstance(found, dict):
-                trouble.report(number, f"expected a JSON object, not {shown(line.strip())}")
-                continue
-            if first:
-                table.see_columns(list(found))
-                if not trouble.skipping:
-                    table.check_columns(list(found), number)
-            first = False
-            yield number, found
-
-
-def _refused(constant: str) -> Any:
+def _refuse(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is no JSON number; a missing value is null")
 
 
 # -- Parquet, by polars ------------------------------------------------------------------------------------------------
 
-_BATCH = 1 << 15  # rows
+BATCH = 1 << 15  # rows
 
 
 @PARQUET
@@ -297,6 +269,7 @@ def read_parquet(file: AnyPath, **options: Unpack[TableOptions]) -> Dataset:
     Examples
     --------
     >>> import polars
+    >>> from pathlib import Path
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
     ...     file = Path(folder) / "docs.parquet"
@@ -305,42 +278,49 @@ def read_parquet(file: AnyPath, **options: Unpack[TableOptions]) -> Dataset:
     >>> data.y.tolist()
     ['dog', 'oak']
     """
-    table, records = parquet_records(file, **PARQUET.complete("read_parquet", options))
-    return table.read(records)
+    return ParquetTable(file, PARQUET.complete("read_parquet", options)).read()
 
 
-def parquet_records(file: AnyPath, **options: Unpack[TableOptions]) -> tuple[Table, Records]:
-    """The options of :func:`read_parquet`, checked, and its records, yet to be read."""
-    try:
-        import polars
-    except ImportError as error:
-        raise ImportError("read_parquet() needs polars: pip install 'nhsvm[tables]'") from error
-    source, trouble = checked_path(file), Trouble(checked_path(file), options["on_error"], unit="row")
-    table = Table(trouble, options)
-    return table, _parquet_rows(source, table, polars)
+class ParquetTable(Table):
+    """A file for :func:`read_parquet`, yet to be read."""
 
+    def __init__(self, file: AnyPath, options: Options) -> None:
+        try:
+            import polars
+        except ImportError as error:
+            raise ImportError("read_parquet() needs polars: pip install 'nhsvm[tables]'") from error
+        self._polars: ModuleType = polars
+        super().__init__(file, options, unit="row")
 
-def _parquet_rows(file: Path, table: Table, polars: Any) -> Generator[tuple[int, dict[str, Any]]]:
-    with opened(file), _blaming(file, polars):  # a missing or forbidden file is reported as for the other readers
-        frame = polars.scan_parquet(file, glob=False)
-        names = frame.collect_schema().names()
-        table.see_columns(names)
-        table.check_columns(names)
-        n_rows = frame.select(polars.len()).collect().item()
-    for start in range(0, n_rows, _BATCH):
-        with _blaming(file, polars):
-            batch = frame.select(table.columns).slice(start, _BATCH).collect()
-        if batch.height != min(_BATCH, n_rows - start):
-            raise FileFormatError(
-                file, None, f"not a whole Parquet file: it has fewer rows than the {n_rows:,} it claims"
-            )
-        table.trouble.tell((start + batch.height) / n_rows)
-        yield from enumerate(batch.iter_rows(named=True), start + 1)
+    def records(self) -> Records:
+        with opened(self.file), self._blaming():  # a missing or forbidden file is reported as for the other readers
+            frame = self._polars.scan_parquet(self.file, glob=False)
+            self.see_columns(frame.collect_schema().names())
+            n_rows = frame.select(self._polars.len()).collect().item()
+        for start in range(0, n_rows, BATCH):
+            with self._blaming():
+                batch = frame.select(self.columns_needed).slice(start, BATCH).collect()
+            if batch.height != min(BATCH, n_rows - start):
+                problem = f"not a whole Parquet file: it has fewer rows than the {n_rows:,} it claims"
+                raise FileFormatError(self.file, None, problem)
+            self.log.tell((start + batch.height) / n_rows)
+            yield from enumerate(batch.iter_rows(named=True), start + 1)
 
+    def expected_rows(self) -> int | None:
+        if not self.file.is_file():
+            return None
+        try:
+            with self._blaming():
+                frame = self._polars.scan_parquet(self.file, glob=False)
+                return int(frame.select(self._polars.len()).collect().item())
+        except (OSError, FileFormatError):  # whoever reads it says what is wrong with it
+            return None
 
-@contextmanager
-def _blaming(file: Path, polars: Any) -> Iterator[None]:
-    try:
-        yield
-    except (polars.exceptions.PolarsError, polars.exceptions.PanicException) as error:  # a panic is no Exception
-        raise FileFormatError(file, None, f"not a whole Parquet file: {' '.join(str(error).split())[:200]}") from error
+    @contextmanager
+    def _blaming(self) -> Iterator[None]:
+        broken = self._polars.exceptions.PolarsError, self._polars.exceptions.PanicException
+        try:
+            yield
+        except broken as error:  # a panic is no Exception
+            problem = f"not a whole Parquet file: {' '.join(str(error).split())[:200]}"
+            raise FileFormatError(self.file, None, problem) from error

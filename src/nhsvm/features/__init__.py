@@ -1,20 +1,15 @@
 """Features that scikit-learn lacks."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from nhsvm.registry import on_first_use
 
 if TYPE_CHECKING:
     from nhsvm.features.bm25 import BM25Transformer
 
 __all__ = ["BM25Transformer"]
 
-_HOME = {"BM25Transformer": "bm25"}  # public name -> file, imported on first use
-
-
-def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = on_first_use(__name__, lambda: {"BM25Transformer": "bm25"})
 
 
 def __dir__() -> list[str]:

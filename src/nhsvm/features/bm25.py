@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from nhsvm.errors import DataError, OptionError
+from nhsvm.typing import FloatArray, LabelsLike, Matrix, MatrixLike
 
 
 class BM25Transformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -54,14 +53,14 @@ class BM25Transformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  #
            [0.   , 0.172, 1.057]])
     """
 
-    idf_: Any
+    idf_: FloatArray
     average_length_: float
 
     def __init__(self, *, k1: float = 1.2, b: float = 0.75) -> None:
         self.k1 = k1
         self.b = b
 
-    def fit(self, X: Any, y: Any = None) -> BM25Transformer:
+    def fit(self, X: MatrixLike, y: LabelsLike = None) -> BM25Transformer:
         """Learn document frequencies and the average length.
 
         Parameters
@@ -77,7 +76,7 @@ class BM25Transformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  #
         self.average_length_ = float(X.sum(dtype=np.float64)) / n_samples
         return self
 
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: MatrixLike) -> Matrix:
         """Weights of the terms of some documents.
 
         Parameters
@@ -104,23 +103,18 @@ class BM25Transformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  #
         weights *= gain[X.indices]
         return type(X)((weights, X.indices.copy(), X.indptr.copy()), shape=X.shape)
 
-    def _checked(self, X: Any, reset: bool = False) -> Any:
+    def _checked(self, X: MatrixLike, reset: bool = False) -> Matrix:
         X = validate_data(self, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32])
         values = X.data if sp.issparse(X) else X
         if values.size and values.min() < 0:
-            row = self._row_of_negative(X)
+            first = int((values < 0).argmax())
+            row = np.searchsorted(X.indptr, first, side="right") - 1 if sp.issparse(X) else first // X.shape[1]
             raise DataError(f"Negative values in data passed to BM25Transformer: counts must be ≥ 0, unlike row {row}")
         if sp.issparse(X) and values.size and not (values.all() and X.has_canonical_format):
             X = X.copy()
             X.sum_duplicates()
             X.eliminate_zeros()
         return X
-
-    @staticmethod
-    def _row_of_negative(X: Any) -> int:
-        if sp.issparse(X):
-            return int(np.searchsorted(X.indptr, np.argmax(X.data < 0), side="right")) - 1
-        return int((X < 0).any(axis=1).argmax())
 
     def _check_options(self) -> None:
         for name, value, most in (("k1", self.k1, np.inf), ("b", self.b, 1.0)):
@@ -129,7 +123,7 @@ class BM25Transformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  #
                 limits = "≥ 0" if most == np.inf else "from 0 to 1"
                 raise OptionError(f"{name} must be a number {limits}, not {value!r}")
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> object:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.input_tags.positive_only = True

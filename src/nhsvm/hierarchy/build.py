@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
 from nhsvm.errors import HierarchyError, NHSVMError
 from nhsvm.hierarchy.hashes import Hashes, too_many
-from nhsvm.typing import IntArray
+from nhsvm.typing import IntArray, Label, LabelsLike
 
-Label = Hashable
+if TYPE_CHECKING:
+    import networkx
+
+T = TypeVar("T")
 EdgeArrays = tuple[list[Label], IntArray, IntArray]
 
 
@@ -51,7 +54,7 @@ class Collector:
         return list(self.number), pairs[:, 0].copy(), pairs[:, 1].copy()
 
 
-def edge_arrays(edges: Iterable[Any], nodes: Iterable[Label], allow_duplicates: bool) -> EdgeArrays:
+def edge_arrays(edges: Iterable[Iterable[Label]], nodes: Iterable[Label], allow_duplicates: bool) -> EdgeArrays:
     """``(parent, child)`` pairs and further nodes."""
     found = Collector()
     for label in collection(nodes, HierarchyError):
@@ -68,7 +71,7 @@ def edge_arrays(edges: Iterable[Any], nodes: Iterable[Label], allow_duplicates: 
     return found.arrays()
 
 
-def parent_arrays(parents: Mapping[Label, Any]) -> EdgeArrays:
+def parent_arrays(parents: Mapping[Label, LabelsLike]) -> EdgeArrays:
     """``{child: parent or parents}``."""
     if not isinstance(parents, Mapping):
         raise HierarchyError(f"expected a mapping of child to parent(s), not {type(parents).__name__}")
@@ -84,7 +87,7 @@ def parent_arrays(parents: Mapping[Label, Any]) -> EdgeArrays:
     return found.arrays()
 
 
-def networkx_arrays(graph: Any) -> EdgeArrays:
+def networkx_arrays(graph: networkx.DiGraph) -> EdgeArrays:
     """A directed networkx graph."""
     if not callable(getattr(graph, "is_directed", None)):
         raise HierarchyError(f"expected a networkx.DiGraph, not {type(graph).__name__}")
@@ -93,7 +96,7 @@ def networkx_arrays(graph: Any) -> EdgeArrays:
     return edge_arrays(graph.edges(), graph.nodes(), allow_duplicates=graph.is_multigraph())
 
 
-def path_arrays(paths: Iterable[Sequence[Label]], qualified: bool, allow_duplicates: bool) -> EdgeArrays:
+def path_arrays(paths: Iterable[Iterable[Label]], qualified: bool, allow_duplicates: bool) -> EdgeArrays:
     """Root-to-leaf paths."""
     found = Collector()
     seen: set[tuple[Label, ...]] = set()
@@ -120,10 +123,9 @@ def path_arrays(paths: Iterable[Sequence[Label]], qualified: bool, allow_duplica
                 parent_of[child] = parent
     for root, i in started.items():
         if root in parent_of:
-            with _blaming("path", i):
-                raise HierarchyError(
-                    f"contradictory paths: this one starts at {root!r}, another has it below {parent_of[root]!r}"
-                )
+            raise HierarchyError(
+                f"contradictory paths: this one starts at {root!r}, another has it below {parent_of[root]!r}", "path", i
+            )
     return found.arrays()
 
 
@@ -136,7 +138,7 @@ def _blaming(kind: str, item: int) -> Iterator[None]:
         raise HierarchyError(error.problem, kind, item) from None
 
 
-def _items(given: Any, wanted: str) -> tuple[Label, ...]:
+def _items(given: Iterable[Label], wanted: str) -> tuple[Label, ...]:
     # a set has no order, so it would say at random who is the parent
     if isinstance(given, (str, bytes, Set, Mapping)) or not _is_iterable(given):
         raise HierarchyError(f"expected {wanted}, not {given!r}")
@@ -146,17 +148,16 @@ def _items(given: Any, wanted: str) -> tuple[Label, ...]:
     return items
 
 
-def collection(given: Any, error: type[NHSVMError], of: str = "labels") -> Iterable[Any]:
+def collection(given: Iterable[T], error: type[NHSVMError], of: str = "labels") -> Iterable[T]:
     """What was given, unless it cannot be gone through, or is a string (whose letters nobody means)."""
     if isinstance(given, (str, bytes)):
         raise error(f"expected a collection of {of}, not the string {given!r}")
     if not _is_iterable(given):
         raise error(f"expected a collection of {of}, not {given!r}")
-    found: Iterable[Any] = given
-    return found
+    return given
 
 
-def _is_iterable(given: Any) -> bool:
+def _is_iterable(given: Iterable[object]) -> bool:
     try:
         iter(given)  # isinstance(given, Iterable) is True for an array without dimensions
     except TypeError:
@@ -164,7 +165,7 @@ def _is_iterable(given: Any) -> bool:
     return True
 
 
-def check_label(label: Any) -> None:
+def check_label(label: Label) -> None:
     """Raise unless a value can be a label: hashable, not None, not NaN."""
     try:
         hash(label)
@@ -178,5 +179,5 @@ def check_label(label: Any) -> None:
         raise HierarchyError(f"{label!r} cannot be a label")
 
 
-def _unhashable(label: Any) -> HierarchyError:
+def _unhashable(label: object) -> HierarchyError:
     return HierarchyError(f"a label must be hashable, but {label!r} is a {type(label).__name__}")

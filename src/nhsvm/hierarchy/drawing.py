@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from nhsvm.errors import OptionError
 from nhsvm.hierarchy.graph import Graph
 from nhsvm.hierarchy.labels import VirtualLeaf
+from nhsvm.typing import Label
 
 
-def draw(labels: Sequence[Hashable], graph: Graph, notes: Mapping[Hashable, str], max_nodes: int) -> str:
+def draw(labels: Sequence[Label], graph: Graph, notes: Mapping[Label, str], max_nodes: int) -> str:
     """Depth-first drawing; below its second parent a node is named again but not unfolded again."""
     if max_nodes < 1:
         raise OptionError(f"max_nodes must be at least 1, not {max_nodes}")
@@ -27,9 +28,7 @@ def draw(labels: Sequence[Hashable], graph: Graph, notes: Mapping[Hashable, str]
             children = [int(c) for c in graph.children.row(node)]
             for child in reversed(children):
                 last = child == children[-1]
-                stack.append(
-                    (child, below + ("└── " if last else "├── "), below + ("    " if last else "│   ")),
-                )
+                stack.append((child, below + ("└── " if last else "├── "), below + ("    " if last else "│   ")))
     width = max(len(text) for text, _ in lines)
     out = [f"{text:<{width}}  {note}".rstrip() for text, note in lines]
     if stack:  # what is left may be nodes drawn already, below further parents
@@ -38,7 +37,7 @@ def draw(labels: Sequence[Hashable], graph: Graph, notes: Mapping[Hashable, str]
     return "\n".join(out)
 
 
-def _name(label: Hashable) -> str:
+def _name(label: Label) -> str:
     return f"({label.of} itself)" if isinstance(label, VirtualLeaf) else str(label)
 
 

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import csv
 import gzip
+import io
 import json
 import re
 import zlib
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import Any, TextIO
 
 from nhsvm.errors import FileFormatError, HierarchyError, OptionError
 from nhsvm.hierarchy.build import EdgeArrays, check_label, edge_arrays, parent_arrays, path_arrays
 from nhsvm.hierarchy.hashes import first_crowded
+from nhsvm.typing import JSON, Label, LabelsLike
 
-Row = tuple[int, list[Any]]  # line number, cells
-ToLabel = Callable[[Any], Hashable]
+Rows = list[tuple[int, Sequence[Label]]]  # line number, cells
+ToLabel = Callable[[JSON], Label]
 
 _BY_ENDING = {".txt": "lshtc", ".tsv": "tsv", ".tab": "tsv", ".csv": "csv", ".json": "json"}
 _HEADERS = (["parent", "child"], ["source", "target"], ["from", "to"])
@@ -32,50 +34,24 @@ def read_arrays(path: str | PathLike[str], format: str, label_type: type | None,
         raise OptionError(f"format must be one of {['auto', *FORMATS]}, not {format!r}")
     if label_type not in (None, int, str):
         raise OptionError(f"label_type must be int, str or None, not {label_type!r}")
-    try:
-        format = _guess(file) if format == "auto" else format
-        with _open(file) as stream:
-            found = _read(file, stream, format, label_type, allow_duplicates)
-    except UnicodeDecodeError as error:
-        raise FileFormatError(file, _first_bad_line(file), f"not UTF-8 text: {error.reason}") from None
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise FileFormatError(file, None, f"not a whole gzip file: {error}") from None
+    guessed = format == "auto"
+    format = _by_ending(file) if guessed else format
+    text = _text(file)
+    if guessed and format == "lshtc" and "\t" in next(io.StringIO(text, newline=""), ""):
+        format = "tsv"
+    if format == "json":
+        found = _json(file, text, label_type, allow_duplicates)
+    elif format == "lshtc":
+        found = _lshtc(file, _typed(file, _words(text), label_type or int), allow_duplicates)
+    else:
+        rows = _table(file, text, "\t" if format == "tsv" else ",")
+        found = _edges(file, _typed(file, rows, label_type or str), allow_duplicates)
     if not found[0]:
         raise FileFormatError(file, None, "an empty hierarchy: the file names no node")
     return found
 
 
-def _read(file: Path, stream: TextIO, format: str, label_type: type | None, allow_duplicates: bool) -> EdgeArrays:
-    if format == "json":
-        return _json(file, stream, label_type, allow_duplicates)
-    if format == "lshtc":
-        return _lshtc(file, _typed(file, _words(stream), label_type or int), allow_duplicates)
-    rows = _table(file, stream, "\t" if format == "tsv" else ",")
-    return _edges(file, _typed(file, rows, label_type or str), allow_duplicates)
-
-
-def _open(file: Path) -> TextIO:
-    opener: Any = gzip.open if file.suffix.lower() == ".gz" else open
-    stream: TextIO = opener(file, "rt", encoding="utf-8-sig", newline="")
-    return stream
-
-
-def _first_bad_line(file: Path) -> int:
-    """Text is decoded in chunks, so the decoder itself does not know the line."""
-    opener: Any = gzip.open if file.suffix.lower() == ".gz" else open
-    with opener(file, "rb") as stream:
-        return next(number for number, line in enumerate(stream, 1) if not _is_utf8(line))
-
-
-def _is_utf8(line: bytes) -> bool:
-    try:
-        line.decode("utf-8")
-    except UnicodeDecodeError:
-        return False
-    return True
-
-
-def _guess(file: Path) -> str:
+def _by_ending(file: Path) -> str:
     endings = [s.lower() for s in file.suffixes if s.lower() != ".gz"]
     ending = endings[-1] if endings else ""
     if ending not in _BY_ENDING:
@@ -86,21 +62,29 @@ def _guess(file: Path) -> str:
             f"cannot tell the format from the ending {ending!r}; it must be one of {', '.join(_BY_ENDING)} "
             f"(.gz after it or not), or in Python pass format=, one of {', '.join(FORMATS)}",
         )
-    if ending == ".txt":
-        with _open(file) as stream:
-            return "tsv" if "\t" in stream.readline() else "lshtc"
     return _BY_ENDING[ending]
 
 
-def _words(stream: TextIO) -> list[Row]:
-    return [(number, line.split()) for number, line in enumerate(stream, 1) if line.strip()]
+def _text(file: Path) -> str:
+    try:
+        with gzip.open(file) if file.suffix.lower() == ".gz" else file.open("rb") as stream:
+            return stream.read().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        raise FileFormatError(file, line, f"not UTF-8 text: {error.reason}") from None
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise FileFormatError(file, None, f"not a whole gzip file: {error}") from None
 
 
-def _table(file: Path, stream: TextIO, delimiter: str) -> list[Row]:
+def _words(text: str) -> Rows:
+    return [(n, line.split()) for n, line in enumerate(io.StringIO(text, newline=""), 1) if line.strip()]
+
+
+def _table(file: Path, text: str, delimiter: str) -> Rows:
     """Two columns a line; blank lines and a header are skipped, blanks around a cell too."""
-    rows: list[Row] = []
+    rows: Rows = []
     step, first = 1, True
-    for line, raw in _records(file, stream, delimiter):
+    for line, raw in _records(file, text, delimiter):
         cells = [cell.strip() for cell in raw]
         if not any(cells):
             continue
@@ -117,11 +101,14 @@ def _table(file: Path, stream: TextIO, delimiter: str) -> list[Row]:
     return rows
 
 
-def _records(file: Path, stream: TextIO, delimiter: str) -> Iterator[Row]:
+def _records(file: Path, text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
     """Records and the lines they start on: a quoted cell may go over several."""
     # tab-separated files carry quotes as plain characters, as a rule
     reader = csv.reader(
-        stream, delimiter=delimiter, quoting=csv.QUOTE_NONE if delimiter == "\t" else csv.QUOTE_MINIMAL, strict=True
+        io.StringIO(text, newline=""),
+        delimiter=delimiter,
+        quoting=csv.QUOTE_NONE if delimiter == "\t" else csv.QUOTE_MINIMAL,
+        strict=True,
     )
     line = 1
     try:
@@ -132,52 +119,53 @@ def _records(file: Path, stream: TextIO, delimiter: str) -> Iterator[Row]:
         raise FileFormatError(file, line, str(error)) from None
 
 
-def _typed(file: Path, rows: list[Row], label_type: type) -> list[Row]:
+def _typed(file: Path, rows: Rows, label_type: type) -> Rows:
     if label_type is str:
         return rows
+    typed: Rows = []
     for number, cells in rows:
         try:
-            cells[:] = map(_whole, cells)
+            typed.append((number, [_whole(cell) for cell in cells]))
         except HierarchyError as error:
             raise FileFormatError(file, number, f"{error} (label_type=str reads names)") from None
-    return rows
+    return typed
 
 
-def _whole(text: str) -> int:
+def _whole(label: Label) -> int:
+    text = str(label)
     if not _WHOLE.fullmatch(text):
         raise HierarchyError(f"{text!r} is not a whole number")
     return int(text)
 
 
-def _lshtc(file: Path, rows: list[Row], allow_duplicates: bool) -> EdgeArrays:
+def _lshtc(file: Path, rows: Rows, allow_duplicates: bool) -> EdgeArrays:
     """Pairs if every line has two labels, else root-to-leaf paths."""
     other = next((number for number, cells in rows if len(cells) != 2), None)
     if other is None:
         return _edges(file, rows, allow_duplicates)
     try:
-        return _blaming_lines(file, rows, path_arrays, qualified=False, allow_duplicates=allow_duplicates)
+        return _blaming_lines(file, rows, partial(path_arrays, qualified=False, allow_duplicates=allow_duplicates))
     except FileFormatError as error:
         why = f"read as root-to-leaf paths, since line {other} does not have two labels"
         raise FileFormatError(file, error.line, f"{error.problem} ({why})") from None
 
 
-def _edges(file: Path, rows: list[Row], allow_duplicates: bool) -> EdgeArrays:
-    return _blaming_lines(file, rows, edge_arrays, nodes=(), allow_duplicates=allow_duplicates)
+def _edges(file: Path, rows: Rows, allow_duplicates: bool) -> EdgeArrays:
+    return _blaming_lines(file, rows, partial(edge_arrays, nodes=(), allow_duplicates=allow_duplicates))
 
 
-def _blaming_lines(file: Path, rows: list[Row], build: Any, **options: Any) -> EdgeArrays:
+def _blaming_lines(file: Path, rows: Rows, build: Callable[[Iterator[Sequence[Label]]], EdgeArrays]) -> EdgeArrays:
     try:
-        arrays: EdgeArrays = build((cells for _, cells in rows), **options)
+        return build(cells for _, cells in rows)
     except HierarchyError as error:
         line = None if error.item is None else rows[error.item][0]
         raise FileFormatError(file, line, error.problem) from None
-    return arrays
 
 
-def _json(file: Path, stream: TextIO, label_type: type | None, allow_duplicates: bool) -> EdgeArrays:
+def _json(file: Path, text: str, label_type: type | None, allow_duplicates: bool) -> EdgeArrays:
     try:
-        content = json.load(stream, object_pairs_hook=_distinct, parse_int=_json_whole)
-        return _json_arrays(content, _json_label(label_type), allow_duplicates)
+        content = json.loads(text, object_pairs_hook=_distinct, parse_int=_json_whole)
+        return _json_arrays(content, partial(_json_label, label_type), allow_duplicates)
     except json.JSONDecodeError as error:
         raise FileFormatError(file, error.lineno, f"not JSON: {error.msg}") from None
     except RecursionError:
@@ -186,7 +174,7 @@ def _json(file: Path, stream: TextIO, label_type: type | None, allow_duplicates:
         raise FileFormatError(file, None, str(error)) from None
 
 
-def _distinct(pairs: list[tuple[Any, Any]]) -> dict[Any, Any]:
+def _distinct(pairs: list[tuple[Label, JSON]]) -> dict[Label, JSON]:
     """A JSON object; Python would keep the last of two equal names and say nothing."""
     crowded = first_crowded(name for name, _ in pairs)
     if crowded:
@@ -206,25 +194,27 @@ def _json_whole(text: str) -> int:
         raise HierarchyError(f"a number of {len(text.lstrip('-'))} digits is too long; give it as text") from None
 
 
-def _json_label(label_type: type | None) -> ToLabel:
-    def label(value: Any) -> Hashable:
-        if isinstance(value, (dict, list, bool)):
-            raise HierarchyError(f"{value!r} cannot be a label")
-        check_label(value)
-        if label_type is int:
-            return value if isinstance(value, int) else _whole(str(value))
-        return str(value) if label_type is str else value
-
-    return label
+def _json_label(label_type: type | None, value: JSON) -> Label:
+    if isinstance(value, (dict, list, bool)):
+        raise HierarchyError(f"{value!r} cannot be a label")
+    check_label(value)
+    if label_type is int:
+        return value if isinstance(value, int) else _whole(value)
+    return str(value) if label_type is str else value
 
 
-def _json_arrays(content: Any, label: ToLabel, allow_duplicates: bool) -> EdgeArrays:
+def _json_arrays(content: JSON, label: ToLabel, allow_duplicates: bool) -> EdgeArrays:
     if isinstance(content, list):
         return edge_arrays(_labelled(content, label), (), allow_duplicates)
     if not isinstance(content, Mapping):
         raise HierarchyError(f"expected an object or a list, not {content!r}")
     if any(isinstance(content.get(key), list) for key in ("edges", "nodes")):
-        edges, nodes = _edges_and_nodes(content)
+        for key, value in content.items():
+            if key not in ("edges", "nodes"):
+                raise HierarchyError(f'unknown key {key!r}: next to a list of "edges" or "nodes" there can be no other')
+            if not isinstance(value, list):
+                raise HierarchyError(f'"{key}" must be a list, not {value!r}')
+        edges, nodes = content.get("edges", []), content.get("nodes", [])
         return edge_arrays(_labelled(edges, label), map(label, nodes), allow_duplicates)
     if content and all(isinstance(below, Mapping) for below in content.values()):
         try:
@@ -235,16 +225,7 @@ def _json_arrays(content: Any, label: ToLabel, allow_duplicates: bool) -> EdgeAr
     return parent_arrays(parents)
 
 
-def _edges_and_nodes(content: Mapping[str, Any]) -> tuple[list[Any], list[Any]]:
-    for key, value in content.items():
-        if key not in ("edges", "nodes"):
-            raise HierarchyError(f'unknown key {key!r}: next to a list of "edges" or "nodes" there can be no other')
-        if not isinstance(value, list):
-            raise HierarchyError(f'"{key}" must be a list, not {value!r}')
-    return content.get("edges", []), content.get("nodes", [])
-
-
-def _labelled(pairs: list[Any], label: ToLabel) -> Iterable[Any]:
+def _labelled(pairs: list[JSON], label: ToLabel) -> Iterator[list[Label]]:
     for i, pair in enumerate(pairs):
         try:
             yield [label(x) for x in pair] if isinstance(pair, list) else pair
@@ -252,15 +233,15 @@ def _labelled(pairs: list[Any], label: ToLabel) -> Iterable[Any]:
             raise HierarchyError(error.problem, "edge", i) from None
 
 
-def _parents(given: Any, label: ToLabel) -> Any:
+def _parents(given: JSON, label: ToLabel) -> LabelsLike:
     if isinstance(given, list):
         return [label(p) for p in given]
     return None if given is None else label(given)
 
 
-def _unnested(tree: Mapping[str, Any], label: ToLabel) -> tuple[list[tuple[Hashable, Hashable]], list[Hashable]]:
+def _unnested(tree: Mapping[str, JSON], label: ToLabel) -> tuple[list[tuple[Label, Label]], list[Label]]:
     """``{"root": {"leaf": {}}}`` as edges."""
-    edges: list[tuple[Hashable, Hashable]] = []
+    edges: list[tuple[Label, Label]] = []
     stack = [(label(name), below) for name, below in tree.items()]
     roots = dict(stack)
     while stack:

@@ -11,16 +11,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
 from nhsvm.errors import HierarchyError
-from nhsvm.typing import BoolArray, IntArray, PtrArray
+from nhsvm.typing import Array, BoolArray, IntArray, PtrArray
 
-_MAX_ENTRIES = 2**29  # of the stored ancestor sets: 2 GiB of node numbers
+MAX_ENTRIES = 2**29  # of the stored ancestor sets: 2 GiB of node numbers
 
 
 class Ragged(NamedTuple):
@@ -29,7 +28,7 @@ class Ragged(NamedTuple):
     indptr: PtrArray
     indices: IntArray
 
-    def row(self, i: int | np.integer[Any]) -> IntArray:
+    def row(self, i: int | np.int32 | np.int64) -> IntArray:
         """List ``i`` (a view)."""
         return self.indices[self.indptr[i] : self.indptr[i + 1]]
 
@@ -37,7 +36,7 @@ class Ragged(NamedTuple):
         """Length of every list."""
         return np.diff(self.indptr)
 
-    def rows(self, which: npt.NDArray[np.integer[Any]]) -> Ragged:
+    def rows(self, which: Array) -> Ragged:
         """The lists ``which``, in that order."""
         start = self.indptr[which]
         size = self.indptr[which + 1] - start
@@ -124,7 +123,7 @@ class Graph:
 
     def levels_up(self) -> Iterator[slice]:
         """Node ranges from the deepest level up."""
-        return iter(list(self.levels())[::-1])
+        yield from reversed(list(self.levels()))
 
     def edges(self) -> tuple[IntArray, IntArray]:
         """All edges as (parent numbers, child numbers), ordered by child."""
@@ -175,7 +174,7 @@ class Graph:
         """Nodes strictly above every leaf: they belong to every label, so they cancel from every comparison."""
         return _frozen((self.leaf_counts == self.n_leaves) & ~self.is_leaf)
 
-    def sum_up(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def sum_up(self, values: Array) -> Array:
         """On a tree, the sum of ``values`` over D̄(n), the subtree of each node."""
         total = values.copy()
         for nodes in self.levels_up():
@@ -268,10 +267,10 @@ def _some_cycle(stuck: BoolArray, above: Ragged) -> list[int]:
 
 
 def _check_size(needed: int, graph: Graph) -> None:
-    if needed > _MAX_ENTRIES:
+    if needed > MAX_ENTRIES:
         raise HierarchyError(
             f"the ancestor sets of this hierarchy ({graph.n_nodes} nodes on {graph.n_levels} levels) "
-            f"have more than {_MAX_ENTRIES} entries, too many to store"
+            f"have more than {MAX_ENTRIES} entries, too many to store"
         )
 
 
@@ -284,6 +283,6 @@ def _with_room(entries: IntArray, needed: int, graph: Graph) -> IntArray:
     return grown
 
 
-def _frozen(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def _frozen(array: Array) -> Array:
     array.flags.writeable = False
     return array

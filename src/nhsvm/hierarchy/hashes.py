@@ -7,10 +7,12 @@ seconds. Here they are counted before a dictionary is made of them.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Iterable
 from types import NoneType
 
 import numpy as np
+
+from nhsvm.typing import Label
 
 MOST_EQUAL = 100  # labels of the same hash; by chance, there are hardly two
 # of text and bytes the hash is secret; of numbers in 64 bits and of floats, only a few have the same
@@ -31,7 +33,7 @@ class Hashes:
     def __init__(self) -> None:
         self._counts: dict[int, int] = {}
 
-    def crowded(self, label: Hashable) -> bool:
+    def crowded(self, label: Label) -> bool:
         """Count a label that has not come before; whether there are too many of its hash now."""
         if _is_harmless(label):
             return False
@@ -39,9 +41,9 @@ class Hashes:
         return found > MOST_EQUAL
 
 
-def first_crowded(labels: Iterable[Hashable]) -> str:
+def first_crowded(labels: Iterable[Label]) -> str:
     """What is wrong with labels, some of which may come again, if too many have the same hash; "" if nothing is."""
-    hashes, seen = Hashes(), set[Hashable]()
+    hashes, seen = Hashes(), set[Label]()
     for label in labels:
         if _is_harmless(label) or label in seen:
             continue
@@ -51,7 +53,7 @@ def first_crowded(labels: Iterable[Hashable]) -> str:
     return ""
 
 
-def too_many(label: Hashable) -> str:
+def too_many(label: Label) -> str:
     """The message about a label that is one too many."""
     return (
         f"more than {MOST_EQUAL} labels have the same hash as {label!r}, which makes dictionaries of them slow beyond "
@@ -59,6 +61,7 @@ def too_many(label: Hashable) -> str:
     )
 
 
-def _is_harmless(label: Hashable) -> bool:
-    kind = type(label)
-    return kind in _HARMLESS or (kind is int and -_PRIME < label < _PRIME) or isinstance(label, np.generic)  # type: ignore[operator]
+def _is_harmless(label: Label) -> bool:
+    if type(label) is int:
+        return -_PRIME < label < _PRIME
+    return type(label) in _HARMLESS or isinstance(label, np.generic)

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from os import PathLike
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, TypeGuard
 
 import numpy as np
 
 from nhsvm.errors import CycleError, HierarchyError, LabelError, UnknownLabelError
-from nhsvm.hierarchy import build, derived
+from nhsvm.hierarchy import build
 from nhsvm.hierarchy.build import collection
 from nhsvm.hierarchy.drawing import draw, summary
 from nhsvm.hierarchy.graph import FoundCycle, Graph, build_graph
 from nhsvm.hierarchy.hashes import first_crowded
 from nhsvm.hierarchy.labels import VirtualLeaf, public
-from nhsvm.typing import BoolArray, IntArray
+from nhsvm.hierarchy.minimal import minimal_arrays
+from nhsvm.typing import BoolArray, IntArray, Label, LabelsLike
 
 if TYPE_CHECKING:
     import networkx
-
-Label = Hashable
 
 
 class Hierarchy:
@@ -77,7 +76,7 @@ class Hierarchy:
         return cls(*build.edge_arrays(edges, nodes, allow_duplicates))
 
     @classmethod
-    def from_parents(cls, parents: Mapping[Label, Any]) -> Hierarchy:
+    def from_parents(cls, parents: Mapping[Label, LabelsLike]) -> Hierarchy:
         """From ``{child: parent}`` or ``{child: [parent, ...]}``; ``None`` or an empty list marks a root.
 
         A list, set, frozenset or array is a collection of parents; anything else, a tuple too, is one parent.
@@ -244,7 +243,7 @@ class Hierarchy:
         except TypeError:
             raise LabelError(f"a label must be hashable, but {node!r} is a {type(node).__name__}") from None
 
-    def numbers(self, nodes: Any) -> IntArray:
+    def numbers(self, nodes: LabelsLike) -> IntArray:
         """Positions in :attr:`nodes` of one node, or of a set, list or array of nodes."""
         if _is_collection(nodes) and not (isinstance(nodes, frozenset) and nodes in self._number):
             return np.array([self.number(node) for node in collection(nodes, LabelError)], dtype=np.int32)
@@ -288,7 +287,15 @@ class Hierarchy:
         >>> h.with_virtual_leaves(["science", "physics"]).leaves
         ('physics', 'biology', 'science')
         """
-        return derived.with_virtual_leaves(self, labels)
+        numbers = np.unique(self.numbers(list(collection(labels, LabelError))))
+        inner = numbers[~self._graph.is_leaf[numbers]]
+        leaves = {VirtualLeaf(self._nodes[i]): i for i in inner if VirtualLeaf(self._nodes[i]) not in self}
+        if not leaves:
+            return self
+        parent, child = self._graph.edges()
+        new = np.arange(self.n_nodes, self.n_nodes + len(leaves), dtype=np.int32)
+        above = np.array(list(leaves.values()), dtype=np.int32)
+        return type(self)([*self._nodes, *leaves], np.concatenate([parent, above]), np.concatenate([child, new]))
 
     def subset(self, labels: Iterable[Label]) -> Hierarchy:
         """Only the given labels and what is above them.
@@ -301,9 +308,22 @@ class Hierarchy:
         >>> h.subset(["b", "c"]).leaves
         ('b', 'c')
         """
-        return derived.subset(self, labels)
+        start = self.numbers(list(collection(labels, LabelError)))
+        own = [VirtualLeaf(self._nodes[i]) for i in start]
+        start = np.concatenate([start, self.numbers([leaf for leaf in own if leaf in self])])
+        keep = self._graph.reachable(start, self._graph.parents)
+        parent, child = self._graph.edges()
+        inside = keep[parent] & keep[child]
+        n_children = np.bincount(parent[inside], minlength=self.n_nodes)
+        for leaf in np.flatnonzero(self.is_virtual & keep):  # left as an only child, it melts into its node
+            up = self._graph.parents.row(leaf)
+            keep[leaf] = len(up) > 1 or n_children[up[0]] > 1
+        inside &= keep[child]
+        position = np.cumsum(keep, dtype=np.int32) - 1
+        names = [self._nodes[i] for i in np.flatnonzero(keep)]
+        return type(self)(names, position[parent[inside]], position[child[inside]])
 
-    def minimal(self, y: Iterable[Any] | None = None) -> Hierarchy:
+    def minimal(self, y: LabelsLike = None) -> Hierarchy:
         """The minimal graph M(G) of Theorem 1: duplicated nodes merged into one.
 
         Parameters
@@ -323,7 +343,7 @@ class Hierarchy:
         >>> h.minimal().nodes
         ('food', 'lemon', 'lime')
         """
-        return derived.minimal(self, y)
+        return type(self)(*minimal_arrays(self, y))
 
     def to_networkx(self) -> networkx.DiGraph:
         """As a ``networkx.DiGraph`` with edges parent → child; virtual leaves are left out."""
@@ -389,10 +409,10 @@ class Hierarchy:
     def __copy__(self) -> Hierarchy:
         return self  # it never changes
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Hierarchy:
+    def __deepcopy__(self, memo: dict[int, object]) -> Hierarchy:
         return self
 
-    def __reduce__(self) -> tuple[type, tuple[Any, ...]]:
+    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
         return Hierarchy, (self._nodes, *self._graph.edges())
 
     def __setattr__(self, name: str, value: object) -> None:

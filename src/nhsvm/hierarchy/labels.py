@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeGuard
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
 from nhsvm.errors import LabelError, UnknownLabelError
 from nhsvm.hierarchy.build import collection
 from nhsvm.hierarchy.graph import Ragged
 from nhsvm.hierarchy.hashes import Hashes, too_many
+from nhsvm.typing import IntArray, Label, LabelsLike, MatrixLike
 
 if TYPE_CHECKING:
     from nhsvm.hierarchy.hierarchy import Hierarchy
-
-Label = Hashable
 
 
 @dataclass(frozen=True)
@@ -62,24 +60,24 @@ class LabelSpace:
         self.multilabel = multilabel
 
     @classmethod
-    def for_labels(cls, hierarchy: Hierarchy, y: Iterable[Any]) -> LabelSpace:
+    def for_labels(cls, hierarchy: Hierarchy, y: LabelsLike) -> LabelSpace:
         """The space that ``y`` needs: Y_m if it holds label sets, with a virtual leaf for every inner node used.
 
         A label set names classes, and what is above them is understood. One with its ancestors written out, such as
         ``{"animal", "dog"}``, therefore makes the inner node a class of its own: "dog, and animal itself".
         """
-        y = samples(y)
-        is_set = [_is_label_set(item, hierarchy) for item in y]
+        given = samples(y)
+        is_set = [_is_label_set(item, hierarchy) for item in given]
         multilabel = any(is_set)
         if multilabel and not all(is_set):
             one, several = is_set.index(False), is_set.index(True)
             raise LabelError(
-                f"sample {one} has one label, {y[one]!r}, but sample {several} a set of labels, {y[several]!r}; "
-                "give every sample a set, or none"
+                f"sample {one} has one label, {given[one]!r}, but sample {several} a set of labels, "
+                f"{given[several]!r}; give every sample a set, or none"
             )
         used: dict[Label, None] = {}
         hashes = Hashes()
-        for i, item in enumerate(y):
+        for i, item in enumerate(given):
             try:
                 for label in item if multilabel else [item]:
                     if label not in used and hashes.crowded(label):
@@ -97,22 +95,24 @@ class LabelSpace:
         """What a label can be, in leaf order."""
         return self.hierarchy.leaves
 
-    def encode(self, y: Iterable[Any]) -> npt.NDArray[np.int32] | sp.csr_array:
+    def encode(self, y: LabelsLike) -> IntArray | sp.csr_array:
         """Leaf positions (single-label), or a 0/1 matrix over the leaves (multi-label)."""
         if not self.multilabel:
             return np.array([self._position(label, i) for i, label in enumerate(samples(y))], dtype=np.int32)
-        rows = self._leaf_rows(samples(y))
-        shape = (len(rows.indptr) - 1, self.hierarchy.n_leaves)
-        return sp.csr_array((np.ones(len(rows.indices), dtype=np.int8), rows.indices, rows.indptr), shape=shape)
+        found = [self._leaves(labels, i) for i, labels in enumerate(samples(y))]
+        indptr = np.concatenate([[0], np.cumsum([len(row) for row in found], dtype=np.int64)]).astype(np.int64)
+        indices = np.array([i for row in found for i in row], dtype=np.int32)
+        shape = (len(found), self.hierarchy.n_leaves)
+        return sp.csr_array((np.ones(len(indices), dtype=np.int8), indices, indptr), shape=shape)
 
-    def decode(self, codes: Any) -> list[Any]:
+    def decode(self, codes: LabelsLike) -> list[Label]:
         """Labels (single-label) or tuples of labels (multi-label) of what :meth:`encode` gave."""
         if not self.multilabel:
             return [self._class(code, i) for i, code in enumerate(collection(codes, LabelError, "leaf positions"))]
         matrix = self._indicators(codes)
         return [tuple(self.classes[j] for j in matrix.indices[a:b]) for a, b in pairwise(matrix.indptr)]
 
-    def closures(self, y: Iterable[Any]) -> Ragged:
+    def closures(self, y: LabelsLike) -> Ragged:
         """Ā of every label as node numbers, ascending."""
         graph = self.hierarchy.graph
         if not self.multilabel:
@@ -129,7 +129,15 @@ class LabelSpace:
         except LabelError as error:
             raise LabelError(f"sample {sample}: {error}") from None
 
-    def _class(self, code: Any, sample: int) -> Label:
+    def _leaves(self, labels: object, sample: int) -> list[int]:
+        """Leaf positions of a label set, ascending."""
+        if not _is_label_set(labels, self.hierarchy):
+            raise LabelError(f"sample {sample}: expected a set of labels, not {labels!r}")
+        if not len(labels):
+            raise LabelError(f"sample {sample} has no label")
+        return sorted({self._position(label, sample) for label in labels})
+
+    def _class(self, code: object, sample: int) -> Label:
         n = self.hierarchy.n_leaves
         if isinstance(code, bool) or not isinstance(code, (int, np.integer)) or not 0 <= code < n:
             raise LabelError(
@@ -137,7 +145,7 @@ class LabelSpace:
             )
         return self.classes[code]
 
-    def _indicators(self, codes: Any) -> sp.csr_array:
+    def _indicators(self, codes: MatrixLike) -> sp.csr_array:
         """A checked copy of a 0/1 matrix over the leaves: sorted, without stored zeros."""
         wanted = f"expected a 0/1 matrix with {self.hierarchy.n_leaves} columns, one a leaf"
         try:
@@ -158,18 +166,6 @@ class LabelSpace:
             raise LabelError(f"sample {sample}: expected 0 or 1 for {label!r}, not {value}")
         return matrix
 
-    def _leaf_rows(self, y: Iterable[Any]) -> Ragged:
-        """Leaf positions of every label set, ascending."""
-        found: list[list[int]] = []
-        for i, labels in enumerate(y):
-            if not _is_label_set(labels, self.hierarchy):
-                raise LabelError(f"sample {i}: expected a set of labels, not {labels!r}")
-            if not len(labels):
-                raise LabelError(f"sample {i} has no label")
-            found.append(sorted({self._position(label, i) for label in labels}))
-        indptr = np.concatenate([[0], np.cumsum([len(f) for f in found], dtype=np.int64)]).astype(np.int64)
-        return Ragged(indptr, np.array([i for row in found for i in row], dtype=np.int32))
-
     def __contains__(self, nodes: Collection[Label]) -> bool:
         return self.why_not(nodes) is None
 
@@ -181,9 +177,8 @@ class LabelSpace:
         leaf may stand without any of its other children.
         """
         h = self.hierarchy
-        numbers = h.numbers(list(collection(nodes, LabelError)))
         inside = np.zeros(h.n_nodes, dtype=bool)
-        inside[numbers] = True
+        inside[h.numbers(list(collection(nodes, LabelError)))] = True
         if not inside.any():
             return "the set is empty"
         for n in np.flatnonzero(inside):  # a node that stands alone does so through its virtual leaf
@@ -204,8 +199,8 @@ class LabelSpace:
         return None
 
 
-def samples(y: Iterable[Any]) -> list[Any]:
-    """The labels or label sets of all samples; not a matrix, whose rows may be 0/1 as well as labels."""
+def samples(y: LabelsLike) -> list[LabelsLike]:
+    """The labels, or the label sets, of all samples; not a matrix, whose rows may be 0/1 as well as labels."""
     if sp.issparse(y) or getattr(y, "ndim", 1) > 1:
         raise LabelError(
             f"labels cannot be a matrix ({type(y).__name__} of shape {getattr(y, 'shape', None)}): "
@@ -214,7 +209,7 @@ def samples(y: Iterable[Any]) -> list[Any]:
     return list(collection(y, LabelError))
 
 
-def _is_label_set(item: object, hierarchy: Hierarchy) -> bool:
+def _is_label_set(item: object, hierarchy: Hierarchy) -> TypeGuard[Collection[Label]]:
     """A set, list or array; a tuple too, unless that tuple is itself a label."""
     if isinstance(item, (tuple, frozenset)):
         return item not in hierarchy

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from array import array
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from os import PathLike
-from typing import Any
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +15,11 @@ import scipy.sparse as sp
 
 from nhsvm.errors import FileFormatError, HierarchyError, OptionError, UnknownLabelError
 from nhsvm.hierarchy import Hierarchy
+from nhsvm.typing import JSON, Array, DType, Label, LabelsLike, Matrix, Seed
+
+T = TypeVar("T")
+AnyPath: TypeAlias = str | PathLike[str]
+FeatureNames: TypeAlias = Array | range | None
 
 
 @dataclass(frozen=True)
@@ -68,12 +75,12 @@ class Dataset:
     Dataset(2 samples with texts, one label each, Hierarchy(tree, 3 nodes, 2 leaves, 1 root, 2 levels))
     """
 
-    y: Any
+    y: LabelsLike
     hierarchy: Hierarchy | None
-    X: sp.csr_matrix | npt.NDArray[Any] | None = None
+    X: Matrix | None = None
     texts: list[str] | None = None
-    feature_names: npt.NDArray[Any] | None = None
-    extra: Mapping[str, list[Any]] = field(default_factory=dict)
+    feature_names: FeatureNames = None
+    extra: Mapping[str, list[JSON]] = field(default_factory=dict)
     skipped: Skipped = field(default_factory=Skipped)
 
     @property
@@ -93,16 +100,13 @@ class Dataset:
     def __repr__(self) -> str:
         what = [f"{self.n_samples:,} samples" + (" with texts" if self.texts is not None else "")]
         if self.X is not None:
-            what.append(f"{self.X.shape[1]:,} features ({self._kind()})")
+            kind = "sparse" if sp.issparse(self.X) else "dense"
+            what.append(f"{self.X.shape[1]:,} features ({kind} {np.dtype(self.X.dtype).name})")
         what.append(self._labels())
         what.append("no hierarchy" if self.hierarchy is None else repr(self.hierarchy))
         if self.skipped.count:
             what.append(f"{self.skipped.count:,} skipped")
         return f"Dataset({', '.join(what)})"
-
-    def _kind(self) -> str:
-        assert self.X is not None
-        return f"{'sparse' if sp.issparse(self.X) else 'dense'} {np.dtype(self.X.dtype).name}"
 
     def _labels(self) -> str:
         if self.y is None:
@@ -115,7 +119,9 @@ class Dataset:
 # -- the hierarchy that comes with samples -----------------------------------------------------------------------------
 
 
-def given_hierarchy(hierarchy: Any, label_type: type | None, drop_root: bool) -> Hierarchy | None:
+def given_hierarchy(
+    hierarchy: Hierarchy | AnyPath | None, label_type: type | None, drop_root: bool
+) -> Hierarchy | None:
     """A hierarchy that was given as such, or as a file."""
     if isinstance(hierarchy, (str, PathLike)):
         try:
@@ -145,7 +151,7 @@ def without_root(hierarchy: Hierarchy) -> Hierarchy:
     return Hierarchy.from_edges([e for e in edges if e[0] != root], nodes=[c for p, c in edges if p == root])
 
 
-def unknown(label: Hashable, hierarchy: Hierarchy, brief: bool) -> str:
+def unknown(label: Label, hierarchy: Hierarchy, brief: bool) -> str:
     """What to say of a label that is not in the hierarchy; looking for similar ones takes its time."""
     return f"not in the hierarchy: {label!r}" if brief else str(UnknownLabelError([label], hierarchy.nodes))
 
@@ -153,10 +159,10 @@ def unknown(label: Hashable, hierarchy: Hierarchy, brief: bool) -> str:
 # -- options -----------------------------------------------------------------------------------------------------------
 
 
-def checked_dtype(dtype: Any) -> np.dtype[Any]:
+def checked_dtype(dtype: npt.DTypeLike) -> DType:
     """The type of features: single or double precision."""
     try:
-        found: np.dtype[Any] = np.dtype(dtype)
+        found: DType = np.dtype(dtype)
     except TypeError:
         found = np.dtype(object)
     if found not in (np.dtype(np.float32), np.dtype(np.float64)):
@@ -164,14 +170,14 @@ def checked_dtype(dtype: Any) -> np.dtype[Any]:
     return found
 
 
-def checked_like(like: Any) -> Dataset | None:
+def checked_like(like: Dataset | None) -> Dataset | None:
     """The data set whose form another one takes, if there is one."""
     if like is not None and not isinstance(like, Dataset):
         raise OptionError(f"like must be a Dataset, not a {type(like).__name__}")
     return like
 
 
-def whole_number(value: Any, name: str, least: int = 1, most: int | None = None) -> int:
+def whole_number(value: int, name: str, least: int = 1, most: int | None = None) -> int:
     """A whole number in a range."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
         raise OptionError(f"{name} must be a whole number, not {value!r}")
@@ -181,7 +187,7 @@ def whole_number(value: Any, name: str, least: int = 1, most: int | None = None)
     return int(value)
 
 
-def number(value: Any, name: str, least: float, most: float = np.inf) -> float:
+def number(value: float, name: str, least: float, most: float = np.inf) -> float:
     """A finite number in a range."""
     if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
         raise OptionError(f"{name} must be a number, not {value!r}")
@@ -191,7 +197,7 @@ def number(value: Any, name: str, least: float, most: float = np.inf) -> float:
     return float(value)
 
 
-def generator(random_state: Any) -> np.random.Generator:
+def generator(random_state: Seed) -> np.random.Generator:
     """A generator of random numbers; itself, if it is one."""
     try:
         return np.random.default_rng(random_state)
@@ -204,11 +210,20 @@ def generator(random_state: Any) -> np.random.Generator:
 # -- arrays ------------------------------------------------------------------------------------------------------------
 
 
-class Growing:
-    """A one-dimensional array to append to.
+def objects(items: Collection[object]) -> Array:
+    """An array of Python objects: labels that are tuples stay what they are, too."""
+    found = np.empty(len(items), dtype=object)
+    found[:] = list(items)
+    return found
 
-    It grows by an eighth at a time and is resized in place, which moves pages instead of copying them: memory stays
-    within that eighth of the result, where a list of parts would need all of it twice in the end.
+
+def split(flat: Sequence[T], ends: Iterable[int]) -> list[Sequence[T]]:
+    """The parts of a list from each of ``ends`` to the next."""
+    return [flat[a:b] for a, b in pairwise(ends)]
+
+
+class Growing:
+    """A one-dimensional array to append to: its pages are moved when it grows, where a list of parts is copied.
 
     Examples
     --------
@@ -218,22 +233,17 @@ class Growing:
     array([3, 1, 4])
     """
 
-    def __init__(self, dtype: Any, start: npt.ArrayLike = ()) -> None:
-        self._array: npt.NDArray[Any] = np.array(start, dtype=dtype)
-        self._n = len(self._array)
+    def __init__(self, dtype: npt.DTypeLike, start: npt.ArrayLike = ()) -> None:
+        self._dtype = np.dtype(dtype)
+        self._numbers: array[float] = array(self._dtype.char)
+        self.append(start)
 
     def append(self, items: npt.ArrayLike) -> None:
-        new = np.asarray(items)
-        end = self._n + len(new)
-        if end > len(self._array):
-            self._array.resize(max(end, self._n + self._n // 8 + 1024), refcheck=False)  # nobody else holds it
-        self._array[self._n : end] = new
-        self._n = end
+        self._numbers.frombytes(np.ascontiguousarray(items, self._dtype).view(np.uint8).data)
 
-    def last(self) -> Any:
-        return self._array[self._n - 1]
+    def last(self) -> int:
+        return int(self._numbers[-1])
 
-    def array(self) -> npt.NDArray[Any]:
+    def array(self) -> Array:
         """The result; nothing is appended after."""
-        self._array.resize(self._n, refcheck=False)
-        return self._array
+        return np.frombuffer(self._numbers, self._dtype)
