@@ -15,10 +15,11 @@ import scipy.sparse as sp
 from nhsvm.errors import NotSolvedError, OptionError
 from nhsvm.hierarchy import Hierarchy
 from nhsvm.hierarchy.graph import Graph
+from nhsvm.sizes import is_number
 from nhsvm.typing import BoolArray, FloatArray, IntArray
 from nhsvm.weights.fold import core_of, paths_above, same_parents, tree_like
 from nhsvm.weights.interior import Powers, Solution, minimise
-from nhsvm.weights.schemes import check_flag, check_total, is_number, left_out
+from nhsvm.weights.schemes import check_flag, check_total, left_out
 from nhsvm.weights.steep import minimise_norm
 
 STEEP = 8.0  # ρ above which costs span too many orders of magnitude, and the norm is minimised instead

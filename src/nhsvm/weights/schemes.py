@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from nhsvm.checks import a_hierarchy, node_values
 from nhsvm.errors import OptionError
 from nhsvm.hierarchy import Hierarchy
 from nhsvm.hierarchy.graph import Graph
+from nhsvm.sizes import is_number
 from nhsvm.typing import BoolArray, FloatArray
 from nhsvm.weights import SCHEMES
 
@@ -125,11 +125,6 @@ class Flat:
 
     def __call__(self, hierarchy: Hierarchy) -> FloatArray:
         return hierarchy.graph.is_leaf.astype(float)
-
-
-def is_number(value: object) -> bool:
-    """A real number: not a text, not a complex one, not a truth value."""
-    return isinstance(value, Real) and not isinstance(value, (bool, np.bool_))
 
 
 def check_total(total: tuple[float, float]) -> tuple[float, float]:
