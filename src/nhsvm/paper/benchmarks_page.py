@@ -23,6 +23,7 @@ from nhsvm.paper.tables import (
     open_frame,
     shown_p,
     table,
+    wrapped,
     write_page,
 )
 
@@ -203,7 +204,7 @@ def words(results: Results) -> str:
         return ""
     pairs = (("NHSVM", "FlatSVM"), ("NHSVM", "HSVM"), ("SSVM", "NHSVM"))
     parts = [*(_against(results, *pair) for pair in pairs), _why(results), _losses(results)]
-    return "\n\n".join(part for part in parts if part) + "\n"
+    return "\n\n".join(wrapped(part) for part in parts if part) + "\n"
 
 
 def _against(results: Results, first: str, second: str) -> str:
@@ -316,7 +317,7 @@ def _efforts(results: Results) -> str:
         cut = "" if effort.search_iter == effort.max_iter else f" ({effort.search_iter:,} in the search)"
         end = f"fits end at a proved gap of {effort.tol:g}, or after {effort.max_iter:,} passes{cut}"
         tried = "all λ of" if effort.patience is None else "λ of"
-        lines.append(f"- {', '.join(names)}: {tried} {lambdas}{few}; {end}.")
+        lines.append(wrapped(f"- {', '.join(names)}: {tried} {lambdas}{few}; {end}."))
     return "\n".join(lines)
 
 
@@ -326,7 +327,8 @@ def absent(results: Results) -> str:
     for name in (name for name in SETS if name not in results.sets):
         known = ORIGINALS.get(name)
         needs = f"a folder {' or '.join(known.folders)} with " if known else ""
-        lines.append(f"- `{name}`{' (the paper’s own)' if known else ''}: {needs}{', '.join(SETS[name].files)}")
+        own = " (the paper’s own)" if known else ""
+        lines.append(wrapped(f"- `{name}`{own}: {needs}{', '.join(SETS[name].files)}"))
     if not lines:
         return "None: it has all that the command knows."
     return "\n".join(["Each is run if DIR has its files, gzipped or not.", "", *lines])

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from textwrap import fill
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,7 +21,7 @@ from nhsvm.estimators import HSVM, NHSVM, SSVM, FlatSVM
 from nhsvm.hierarchy import Hierarchy
 from nhsvm.paper import Note
 from nhsvm.paper.synthetic import PAPER, Svm
-from nhsvm.paper.tables import COLOURS, Repeated, counted, figure, open_frame, same_bits, table, write_page
+from nhsvm.paper.tables import COLOURS, Repeated, counted, figure, open_frame, same_bits, table, wrapped, write_page
 from nhsvm.typing import JSON, Array, FloatArray, Options
 
 if TYPE_CHECKING:
@@ -395,7 +394,7 @@ def words(results: Results) -> str:
     if results.quick:
         return ""
     said = (_balanced(results), _unbalanced(results), _shared(results), _remains(results))
-    return "".join(fill(text, 120, break_on_hyphens=False, break_long_words=False) + "\n\n" for text in said)
+    return "".join(f"{wrapped(text)}\n\n" for text in said)
 
 
 def _of(results: Results, how: str | float, solver: str = "dual") -> dict[str, list[float]]:

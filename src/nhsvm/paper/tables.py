@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from platform import python_version
+from textwrap import fill
 from time import perf_counter
 from typing import TYPE_CHECKING, ClassVar, Self
 from warnings import catch_warnings, simplefilter
@@ -157,7 +158,14 @@ def versions() -> str:
 
 def made_by(command: str, seeds: str) -> str:
     """The opening lines of a page: the command, versions and seeds."""
-    return f"    {command}\n\nMade by this command, which rewrites the page and its picture. {versions()}. {seeds}"
+    text = f"Made by this command, which rewrites the page and its picture. {versions()}. {seeds}"
+    return f"    {command}\n\n{wrapped(text)}"
+
+
+def wrapped(text: str) -> str:
+    """A paragraph, or an entry of a list, in lines as long as those of other pages."""
+    below = "  " if text.startswith("- ") else ""
+    return fill(text, 120, subsequent_indent=below, break_on_hyphens=False, break_long_words=False)
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]], *, left: int = 1) -> str:
