@@ -325,9 +325,8 @@ def _table(e: Explanation, weighty: list[int]) -> list[str]:
     kept = np.sort(np.argsort(-size, kind="stable")[:_COLUMNS])
     shown = [weighty[k] for k in kept]
     hidden = [k for k in weighty if k not in shown]
-    heads = [_head(e.nodes[k]) for k in shown]
-    heads += [f"{len(hidden)} more nodes"] * bool(hidden)
-    heads.append("sum")
+    heads = ["-" * e.nodes[k].against + _shortened(str(e.nodes[k]), _HEAD) for k in shown]
+    heads += [f"{len(hidden)} more nodes"] * bool(hidden) + ["sum"]
     rows: list[tuple[str, FloatArray]] = [
         (_shortened(name, _NAME), column) for name, column in zip(e.features, e.contributions.T, strict=True)
     ]
@@ -343,18 +342,9 @@ def _table(e: Explanation, weighty: list[int]) -> list[str]:
     lines = [" " * wide + "".join(f"{head:>{width}}" for head, width in zip(heads, widths, strict=True))]
     for name, values in rows:
         cells = [*values[shown], *([values[hidden].sum()] * bool(hidden)), values.sum()]
-        lines.append(f"{name:<{wide}}" + "".join(f"{_rounded(v):>{w}.3f}" for v, w in zip(cells, widths, strict=True)))
+        rounded = [round(float(cell), 3) + 0.0 for cell in cells]  # without -0
+        lines.append(f"{name:<{wide}}" + "".join(f"{v:>{w}.3f}" for v, w in zip(rounded, widths, strict=True)))
     return lines
-
-
-def _head(node: NodePart) -> str:
-    name = _shortened(str(node), _HEAD)
-    return f"-{name}" if node.against else name
-
-
-def _rounded(value: float) -> float:
-    """To the digits shown, without -0."""
-    return round(float(value), 3) + 0.0
 
 
 def _shortened(text: str, length: int) -> str:

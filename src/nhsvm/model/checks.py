@@ -11,7 +11,7 @@ FileFormatError that names the file.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from os import PathLike, fspath
 from typing import TypeVar
@@ -400,7 +400,7 @@ def check_words(arrays: Arrays, budget: Budget) -> tuple[Array, Array]:
     return utf8, ends
 
 
-# -- labels ------------------------------------------------------------------------------------------------------------
+# -- labels, names and notes -------------------------------------------------------------------------------------------
 
 
 def apart(labels: list[Label]) -> list[Label]:
@@ -409,9 +409,6 @@ def apart(labels: list[Label]) -> list[Label]:
     if crowded:
         raise Malformed(crowded)
     return labels
-
-
-# -- names -------------------------------------------------------------------------------------------------------------
 
 
 def check_names(found: object, what: str, size: int) -> None:
@@ -446,11 +443,3 @@ _IS: dict[str, Callable[[object], bool]] = {
         isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.kind in "iu" and value.size <= MOST_FEATURES
     ),
 }
-
-
-def check_step_names(names: Iterable[JSON]) -> list[str]:
-    """Names of the steps of a pipeline, by the rules of scikit-learn, which sees to them only in ``fit``."""
-    found = [expect(name, str, "the name of a step") for name in names]
-    if len(set(found)) < len(found) or any("__" in name or name in ("steps", "memory", "verbose") for name in found):
-        raise Malformed(f"the names of its steps cannot be those of a pipeline: {shorten(found)}")
-    return found

@@ -25,7 +25,6 @@ from nhsvm.model.checks import (
     Untrusted,
     check_names,
     check_options,
-    check_step_names,
     check_words,
     entry,
     expect,
@@ -334,7 +333,9 @@ def pipeline_of(header: dict[str, JSON], values: Decoder, estimator: Estimator, 
         parts.append((expect(item[0], str, "the name of a step"), decode_step(item[1], values, trust_patterns)))
     parts.append((entry(header, "last_step", str), estimator))
     verbose = entry(entry(header, "pipeline", dict), "verbose", bool)
-    check_step_names(name for name, _ in parts)
+    names = [name for name, _ in parts]  # by the rules of scikit-learn, which sees to them only in fit
+    if len(set(names)) < len(names) or any("__" in name or name in ("steps", "memory", "verbose") for name in names):
+        raise Malformed(f"the names of its steps cannot be those of a pipeline: {shorten(names)}")
     _check_chain([step for _, step in parts])
     return Pipeline(parts, verbose=verbose)
 
