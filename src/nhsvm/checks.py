@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
 from nhsvm.errors import NHSVMError, OptionError
 from nhsvm.hierarchy import Hierarchy
-from nhsvm.typing import FloatArray
+from nhsvm.typing import FloatArray, Matrix
 
 
 def matrix(U: npt.ArrayLike, name: str = "U", column: bool = False) -> FloatArray:
     """``U`` as a finite, non-empty, real 2-D array of floats; with ``column``, a 1-D array is one column."""
-    given: Any = U
+    given: Matrix = U
     if sp.issparse(given):
         given = given.toarray()
     try:
@@ -38,7 +36,7 @@ def matrix(U: npt.ArrayLike, name: str = "U", column: bool = False) -> FloatArra
     return array
 
 
-def node_values(values: Any, hierarchy: Hierarchy, name: str) -> FloatArray:
+def node_values(values: npt.ArrayLike, hierarchy: Hierarchy, name: str) -> FloatArray:
     """Finite numbers ≥ 0, one a node, as an array of their own; the error names the node."""
     try:
         array = np.array(values)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
 
 _LONGEST = 900  # characters of a message
 _LONGEST_NAME = 100  # characters of a label that similar ones are looked for
@@ -18,7 +17,7 @@ class NHSVMError(ValueError):
     Of a very long message, such as one with a name of a megabyte in it, the middle is left out.
     """
 
-    def __init__(self, *args: Any) -> None:
+    def __init__(self, *args: object) -> None:
         if args and isinstance(args[0], str) and len(args[0]) > _LONGEST:
             text = args[0]
             args = (f"{text[:_KEPT]} … {text[_KEPT - _LONGEST :]}", *args[1:])
@@ -42,7 +41,7 @@ class HierarchyError(NHSVMError):
         self.problem, self.kind, self.item = problem, kind, item
         super().__init__(problem if item is None else f"{kind} {item}: {problem}")
 
-    def __reduce__(self) -> tuple[type, Any]:
+    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
         return HierarchyError, (self.problem, self.kind, self.item)
 
 
@@ -65,7 +64,7 @@ class CycleError(HierarchyError):
         where = "" if file is None else f"{file}: "
         super().__init__(f"{where}the hierarchy has a cycle: {shown}; remove one of these edges (parent -> child)")
 
-    def __reduce__(self) -> tuple[type, Any]:
+    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
         return CycleError, (self.cycle, self.file)
 
 
@@ -87,7 +86,7 @@ class UnknownLabelError(NHSVMError):
         more = len(self.labels) - len(parts)
         return "not in the hierarchy: " + "; ".join(parts) + (f"; and {more} more" if more else "")
 
-    def __reduce__(self) -> tuple[type, Any]:
+    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
         return UnknownLabelError, (self.labels, (), str(self))
 
 
@@ -107,7 +106,7 @@ class FileFormatError(NHSVMError):
         where = self.path if line is None else f"{self.path}:{line}"
         super().__init__(f"{where}: {problem}")
 
-    def __reduce__(self) -> tuple[type, Any]:
+    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
         return type(self), (self.path, self.line, self.problem)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from numbers import Real
+from numbers import Integral, Real
 from typing import TypeGuard
 
 
@@ -42,3 +42,8 @@ def two_sizes(one: int, other: int) -> tuple[str, str]:
 def is_number(value: object) -> TypeGuard[float]:
     """A real number, and no truth value."""
     return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def is_count(value: object) -> bool:
+    """A whole number of at least 1, and no truth value."""
+    return not isinstance(value, bool) and isinstance(value, Integral) and int(value) >= 1

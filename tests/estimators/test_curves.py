@@ -8,8 +8,7 @@ from sklearn.linear_model import LogisticRegression
 
 from nhsvm.estimators import _curve_fit
 from nhsvm.estimators._curve_fit import _PRIOR, fit_curves
-from nhsvm.model.calibration import Curves, node_margins
-from nhsvm.model.sets import along_directions
+from nhsvm.model.sets import Curves, along_directions, node_margins
 from strategies import dags
 
 

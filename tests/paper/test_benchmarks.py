@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -303,3 +304,8 @@ def test_what_is_missing_is_named(tmp_path):
         chosen_sets(tmp_path, ["dmoz"])
     with pytest.raises(DataError, match="lacks a folder imagenet"):
         ORIGINALS["imagenet"].load(tmp_path, 0)
+
+
+def test_the_page_that_is_kept_is_that_of_the_results_that_are_kept():
+    kept = Path(__file__).parents[2] / "docs" / "results"
+    assert page.text_of(Results.from_file(kept / "benchmarks.json")) == (kept / "benchmarks.md").read_text("utf-8")

@@ -8,7 +8,7 @@ from scipy import stats
 
 from nhsvm import Hierarchy, paper
 from nhsvm.errors import OptionError
-from nhsvm.paper import EXPERIMENTS, NORMS, reproduce, table_1, weights
+from nhsvm.paper import EXPERIMENTS, NORMS, reproduce, theory
 from nhsvm.paper.tables import check_out, mcnemar, paired, table, versions
 from nhsvm.weights import node_weights
 
@@ -38,7 +38,7 @@ def test_a_folder_that_is_a_file(tmp_path):
 
 
 def test_table_1_agrees_with_its_closed_forms():
-    found = list(table_1.cases(3))
+    found = list(theory.cases(3))
     assert len(found) == 4
     for case in found:
         for value, expected in zip(case.computed(), case.expected, strict=True):
@@ -47,26 +47,26 @@ def test_table_1_agrees_with_its_closed_forms():
 
 
 def test_figure_1():
-    assert weights.penalties()[0] == ("HSVM", pytest.approx(25), pytest.approx(12.5))
-    assert all(two == pytest.approx(25) for _, _, two in weights.penalties()[1:])
+    assert theory.penalties()[0] == ("HSVM", pytest.approx(25), pytest.approx(12.5))
+    assert all(two == pytest.approx(25) for _, _, two in theory.penalties()[1:])
 
 
 def test_copies_change_hsvm_more_than_nhsvm_and_less_as_rho_falls():
-    data = weights.make_data(0)
-    assert weights.copied(2).minimal().n_nodes == weights.copied(0).n_nodes == 6
-    assert weights.changed("power", data, 0) == 0
-    high, low = (weights.changed("power", data, 2, rho) for rho in (2.0, 1.1))
-    assert low < high < weights.changed("uniform", data, 2)
+    data = theory.make_data(0)
+    assert theory.copied(2).minimal().n_nodes == theory.copied(0).n_nodes == 6
+    assert theory.changed("power", data, 0) == 0
+    high, low = (theory.changed("power", data, 2, rho) for rho in (2.0, 1.1))
+    assert low < high < theory.changed("uniform", data, 2)
 
 
-@pytest.mark.parametrize("name", weights.examples())
+@pytest.mark.parametrize("name", theory.examples())
 def test_weights_are_normalised_but_for_uniform(name):
-    h = weights.examples()[name]
-    for scheme, made in weights.SCHEMES.items():
-        sums = weights.path_sums(h, node_weights(h, made))
+    h = theory.examples()[name]
+    for scheme, made in theory.SCHEMES.items():
+        sums = theory.path_sums(h, node_weights(h, made))
         depth = [len(h.closure(leaf)) for leaf in h.leaves]
         assert sums == pytest.approx(depth if scheme.startswith("uniform") else 1.0)
-    assert weights.above_leaves(h, node_weights(h, "flat")) == 0
+    assert theory.above_leaves(h, node_weights(h, "flat")) == 0
 
 
 @pytest.mark.parametrize("name", ["norms", "weights"])

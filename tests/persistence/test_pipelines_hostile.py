@@ -234,3 +234,25 @@ def test_random_damage(small):
         else:
             changed[a : a + b] = rng.randbytes(b)
         outcome(path, bytes(changed), model)
+
+
+@pytest.mark.parametrize("key", ["token_pattern", "input", "analyzer", "norm"])
+def test_arrays_in_place_of_options(path, key):
+    """Comparing them with a text is an error of numpy's."""
+    save(make_pipeline(TfidfVectorizer(), svm()).fit(TEXTS, LABELS), path)
+    header, arrays = read_model(path)
+    header["steps"][0][1]["params"][key] = {"value": {"array": "fitted/values"}}
+    write_model(path, header, dict(arrays))
+    with pytest.raises(FileFormatError, match="a TfidfVectorizer"):
+        load(path)
+
+
+@pytest.mark.parametrize("value", [2**60, 2, None, 3.0])
+def test_a_number_of_outputs_that_is_none(path, value):
+    """Names of features are made for so many."""
+    save(make_pipeline(Nystroem(n_components=3, random_state=0), svm()).fit(X, LABELS), path)
+    header, arrays = read_model(path)
+    header["steps"][0][1]["fitted"]["_n_features_out"] = {"value": value}
+    write_model(path, header, dict(arrays))
+    with pytest.raises(FileFormatError, match="_n_features_out"):
+        load(path)

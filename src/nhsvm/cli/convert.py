@@ -22,8 +22,8 @@ from nhsvm.sizes import readable_bytes
 
 if TYPE_CHECKING:
     from nhsvm.datasets import Dataset
-    from nhsvm.datasets.dataset import Skipped
     from nhsvm.datasets.blocks_writer import Converted
+    from nhsvm.datasets.dataset import Skipped
     from nhsvm.typing import DType, Estimator, LabelsLike, Matrix, MatrixLike, PtrArray
 
 _ENDING = ".blocks"

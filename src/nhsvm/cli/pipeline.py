@@ -208,12 +208,11 @@ def with_steps(steps: Steps, estimator: Estimator) -> Estimator:
 def write_steps(steps: Steps, file: Path) -> None:
     """Fitted transformers to a file."""
     from nhsvm.model.file import write_model
-    from nhsvm.model.steps import StepEncoder
+    from nhsvm.model.steps import encode_step
     from nhsvm.model.values import Encoder
 
     values = Encoder()
-    encoder = StepEncoder(values)
-    parts = {name: encoder.encode(step, f"step {name!r}") for name, step in steps}
+    parts = {name: encode_step(step, f"step {name!r}", values) for name, step in steps}
     write_model(file, {"steps": parts}, values.arrays)
 
 
@@ -222,7 +221,7 @@ def read_steps(blocks: str) -> Steps:
     from nhsvm.datasets.blocks import stored_steps
     from nhsvm.model.checks import entry, reading
     from nhsvm.model.file import read_parts
-    from nhsvm.model.steps import StepDecoder
+    from nhsvm.model.steps import decode_step
     from nhsvm.model.values import Decoder
 
     file = stored_steps(blocks)
@@ -230,8 +229,8 @@ def read_steps(blocks: str) -> Steps:
         return []
     with reading(file):
         header, arrays, budget = read_parts(file, verify=True)
-        decoder = StepDecoder(Decoder([], arrays, budget), arrays)
-        return [(name, decoder.decode(step)) for name, step in entry(header, "steps", dict).items()]
+        values = Decoder([], arrays, budget)
+        return [(name, decode_step(step, values)) for name, step in entry(header, "steps", dict).items()]
 
 
 def refuse_made(blocks: str) -> None:

@@ -19,10 +19,9 @@ from nhsvm.estimators._data import checked, checked_weights, same_length
 from nhsvm.estimators._label_sets import matrix_of
 from nhsvm.estimators._options import check_options, n_threads
 from nhsvm.estimators._targets import as_labels
-from nhsvm.explanation import Explanations
+from nhsvm.explanation import Explanations, as_matrix
 from nhsvm.hierarchy import Hierarchy
 from nhsvm.model import Model, save
-from nhsvm.model.explanation import as_matrix
 from nhsvm.model.sets import rows_of
 from nhsvm.storage.samples import Samples
 from nhsvm.typing import BoolArray, FloatArray

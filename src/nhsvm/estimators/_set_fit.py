@@ -15,8 +15,7 @@ from nhsvm.estimators._options import n_threads
 from nhsvm.estimators._problem import LearningProblem
 from nhsvm.estimators._set_problem import loss_weights, training_oracles, true_columns
 from nhsvm.model import SetForm
-from nhsvm.model.calibration import node_margins
-from nhsvm.model.sets import gains_of_scores, on_leaves
+from nhsvm.model.sets import gains_of_scores, node_margins, on_leaves
 from nhsvm.typing import FloatArray
 from nhsvm.weights import node_weights
 

@@ -14,11 +14,10 @@ A model file holds one, as a safetensors file with JSON in its header, which is 
        [0., 1.]])})
 """
 
-from nhsvm.model.calibration import Curves
 from nhsvm.model.file import read_model, write_model
 from nhsvm.model.model import Model, Training
 from nhsvm.model.saving import ESTIMATORS, load, load_model, load_with_note, save
-from nhsvm.model.sets import SetForm
+from nhsvm.model.sets import Curves, SetForm
 from nhsvm.model.values import hierarchy_from_parts, hierarchy_to_parts
 
 __all__ = [

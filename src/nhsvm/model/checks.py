@@ -11,25 +11,25 @@ FileFormatError that names the file.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from os import PathLike, fspath
-from typing import Any, NamedTuple, TypeVar
+from typing import TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from nhsvm.errors import FileFormatError, UntrustedPatternError
+from nhsvm.hierarchy import Hierarchy
 from nhsvm.hierarchy.hashes import first_crowded
+from nhsvm.model.model import Model, Training
+from nhsvm.model.sets import FORMS, Curves, SetForm
 from nhsvm.sizes import readable_bytes
 from nhsvm.storage import PRECISIONS, Packed, StoredRows, Table, Weights
 from nhsvm.storage.rows import ROWS
-from nhsvm.typing import FloatArray, IntArray
+from nhsvm.typing import JSON, Array, IntArray, Label, Record
 
-JSON = Any  # None, bool, int, float, str, list of JSON, dict of str to JSON
 T = TypeVar("T")
-AnyArray = npt.NDArray[Any]
-Arrays = Mapping[str, AnyArray]
+Arrays = Mapping[str, Array]
 
 MAX_DEPTH = 64  # of containers in a label or value; far below the recursion limit, however it is encoded
 
@@ -123,24 +123,24 @@ class Budget:
 # -- single values -----------------------------------------------------------------------------------------------------
 
 
-def whole(value: Any, what: str, low: int, high: int) -> int:
+def whole(value: object, what: str, low: int, high: int) -> int:
     """A whole number in a range, both ends included; a bool is none."""
     if type(value) is not int or not low <= value <= high:
         raise Malformed(f"{what} should be a whole number from {low} to {high}, but is {shorten(value)}")
     return value
 
 
-def number(value: Any, what: str, low: float = -math.inf, high: float = math.inf, *, finite: bool = True) -> float:
+def number(value: object, what: str, low: float = -math.inf, *, finite: bool = True) -> float:
     """A number as a float; an int that no float can hold is none."""
     if type(value) is int and abs(value) < 2**1000:
         value = float(value)
-    if type(value) is not float or (finite and not math.isfinite(value)) or value < low or value > high:
-        limits = "" if math.isinf(low) and math.isinf(high) else f" from {low:g} to {high:g}"
+    if type(value) is not float or (finite and not math.isfinite(value)) or value < low:
+        limits = "" if math.isinf(low) else f" from {low:g} to inf"
         raise Malformed(f"{what} should be a {'finite ' * finite}number{limits}, but is {shorten(value)}")
     return value
 
 
-def check_options(options: Mapping[str, Any], what: str) -> None:
+def check_options(options: Mapping[str, object], what: str) -> None:
     """Options of an estimator or transformer: no number that only Python can hold, no number of threads beyond all."""
     for name, value in options.items():
         if type(value) is int and not -(2**63) <= value < 2**63:
@@ -154,41 +154,37 @@ def check_options(options: Mapping[str, Any], what: str) -> None:
 # -- arrays ------------------------------------------------------------------------------------------------------------
 
 
-def array(arrays: Arrays, name: str, dtypes: Sequence[str], shape: tuple[int | None, ...]) -> AnyArray:
+def array(arrays: Arrays, name: str, dtypes: Sequence[str], shape: tuple[int | None, ...]) -> Array:
     """The array of that name, if it has one of the types and exactly that shape; None is any length."""
     found = arrays.get(name)
     if found is None:
         raise Malformed(f"the array {name!r} is missing")
-    return check_array(found, f"the array {name!r}", dtypes, shape)
-
-
-def check_array(found: AnyArray, what: str, dtypes: Sequence[str], shape: tuple[int | None, ...]) -> AnyArray:
-    """The same for an array at hand."""
     fits = len(shape) == found.ndim and all(
         want is None or want == has for want, has in zip(shape, found.shape, strict=False)
     )
     if not fits or found.dtype not in dtypes:
         sides = ", ".join("any" if side is None else str(side) for side in shape)
         raise Malformed(
-            f"{what} is {found.dtype} of shape {found.shape}; it should be {' or '.join(dtypes)} of shape ({sides})"
+            f"the array {name!r} is {found.dtype} of shape {found.shape}; it should be {' or '.join(dtypes)} of shape "
+            f"({sides})"
         )
     return found
 
 
-def check_indices(found: AnyArray, what: str, below: int) -> None:
+def check_indices(found: Array, what: str, below: int) -> None:
     """Every entry is from 0 to below a number."""
     if found.size and (int(found.min()) < 0 or int(found.max()) >= below):
         raise Malformed(f"{what} has entries outside of 0 .. {below - 1}")
 
 
-def check_finite(found: AnyArray, what: str, low: float = -math.inf) -> None:
+def check_finite(found: Array, what: str, low: float = -math.inf) -> None:
     """Every entry is a finite number, and at least ``low``."""
     if not (np.isfinite(found) & (found >= low)).all():
         limit = "" if low == -math.inf else f" from {low:g}"
         raise Malformed(f"{what} has entries that are no finite numbers{limit}")
 
 
-def check_apart(start: AnyArray, length: AnyArray, room: int, what: str) -> None:
+def check_apart(start: Array, length: Array, room: int, what: str) -> None:
     """Spans ``start .. start + length`` lie inside ``0 .. room``, and no two of them overlap.
 
     Nothing is added that could overflow: ``length`` is from 0 to ``room``, so ``room - length`` is a number, and
@@ -245,40 +241,23 @@ def _ancestors_at_most(n_nodes: int, parent: IntArray, child: IntArray) -> int:
 # -- what an estimator has learned -------------------------------------------------------------------------------------
 
 
-class Fitted(NamedTuple):
-    """The parts of a fitted estimator, all of them checked; ``curves`` and ``sets`` by the names of their fields."""
-
-    n_features: int
-    by_feature: bool
-    bias: float
-    objective: float
-    dual_objective: float
-    gap: float
-    n_iter: int
-    history: list[dict[str, Any]]
-    temperature: float | None
-    sets: dict[str, Any] | None
-    weights: Weights
-    node_weights: FloatArray
-    class_leaves: IntArray
-    offsets: FloatArray | None
-    curves: dict[str, FloatArray] | None
-
-
-def check_fitted(state: Mapping[str, Any], arrays: Arrays, n_nodes: int, n_leaves: int, forms: Sequence[str]) -> Fitted:
-    """Values and arrays of a fitted estimator.
+def check_fitted(
+    state: Record, arrays: Arrays, hierarchy: Hierarchy, classes: Array, *, independent: bool, program: bool
+) -> Model:
+    """The model that values and arrays of a fitted estimator make.
 
     Parameters
     ----------
     state, arrays : as the estimator gave them
-    n_nodes, n_leaves : int
-        Of its hierarchy, which has been checked.
-    forms : sequence of str
-        What label sets can be given as.
+    hierarchy : Hierarchy
+        It has been checked.
+    classes : array of labels
+    independent, program : bool
+        How label sets are found: see :class:`~nhsvm.model.sets.SetForm`.
     """
-    state = dict(state)
-    n_features = whole(_of(state, "n_features_in", "n_features_in"), "n_features_in", 1, MOST_FEATURES)
-    by_feature = _of(state, "by_feature", "by_feature")
+    n_nodes, n_leaves = hierarchy.n_nodes, hierarchy.n_leaves
+    n_features = whole(_of(state, "n_features_in"), "n_features_in", 1, MOST_FEATURES)
+    by_feature = _of(state, "by_feature")
     if type(by_feature) is not bool:
         raise Malformed(f"by_feature should be true or false, but is {shorten(by_feature)}")
     node_weights = array(arrays, "node_weights", ["float64"], (n_nodes,))
@@ -287,7 +266,7 @@ def check_fitted(state: Mapping[str, Any], arrays: Arrays, n_nodes: int, n_leave
     class_leaves = array(arrays, "class_leaves", ["int32"], (n_leaves,))
     if not np.array_equal(np.sort(class_leaves), np.arange(n_leaves)):
         raise Malformed("the classes are not the leaves of the hierarchy")
-    sets = check_sets(state.get("sets"), forms)
+    sets = check_sets(state.get("sets"), independent, program)
     temperature = state.get("temperature")
     offsets = None
     if "offsets" in arrays:
@@ -295,34 +274,34 @@ def check_fitted(state: Mapping[str, Any], arrays: Arrays, n_nodes: int, n_leave
             raise Malformed("offsets of nodes, but no label sets")
         offsets = array(arrays, "offsets", ["float64"], (n_nodes,))
         check_finite(offsets, "the offsets of nodes")
-    return Fitted(
-        n_features=n_features,
-        by_feature=by_feature,
-        bias=number(_of(state, "bias", "bias"), "bias", 0.0),
-        objective=number(_of(state, "objective", "objective"), "objective", finite=False),
-        dual_objective=number(_of(state, "dual_objective", "dual_objective"), "dual_objective", finite=False),
-        gap=number(_of(state, "gap", "gap"), "gap", finite=False),
-        n_iter=whole(_of(state, "n_iter", "n_iter"), "n_iter", 0, 2**53),
-        history=_history(_of(state, "history", "history")),
+    bias = number(_of(state, "bias"), "bias", 0.0)
+    objective, dual, gap = (
+        number(_of(state, key), key, finite=False) for key in ("objective", "dual_objective", "gap")
+    )
+    n_iter = whole(_of(state, "n_iter"), "n_iter", 0, 2**53)
+    training = Training(objective, dual, gap, n_iter, _history(_of(state, "history")))
+    return Model.make(
+        hierarchy, classes, class_leaves, node_weights,
+        bias=bias,
+        training=training,
         temperature=None if temperature is None else number(temperature, "temperature", 1e-300),
         sets=sets,
         weights=check_weights(arrays, n_features, n_columns, by_feature),
-        node_weights=node_weights,
-        class_leaves=class_leaves,
         offsets=offsets,
         curves=check_curves(arrays, n_nodes, n_columns, sets is not None),
-    )
+    )  # fmt: skip
 
 
-def _of(state: Mapping[str, Any], key: str, what: str) -> Any:
+def _of(state: Record, key: str) -> object:
     if key not in state:
-        raise Malformed(f"the fitted value {what!r} is missing")
+        raise Malformed(f"the fitted value {key!r} is missing")
     return state[key]
 
 
-def _history(found: Any) -> list[dict[str, Any]]:
+def _history(found: object) -> list[Record]:
     """Records of passes: names and plain values."""
-    for record in expect(found, list, "history"):
+    history: list[Record] = expect(found, list, "history")
+    for record in history:
         if type(record) is not dict or any(type(key) is not str for key in record):
             raise Malformed(f"history has {shorten(record)}, which is no record of a pass")
         for key, value in record.items():
@@ -330,20 +309,19 @@ def _history(found: Any) -> list[dict[str, Any]]:
                 whole(value, f"{key!r} in history", -(2**63), 2**63 - 1)
             elif type(value) not in (bool, float, str, type(None)):
                 raise Malformed(f"history has {shorten(value)} as {key!r}, which is no plain value")
-    history: list[dict[str, Any]] = found
     return history
 
 
-def check_sets(found: Any, forms: Sequence[str]) -> dict[str, Any] | None:
+def check_sets(found: JSON, independent: bool, program: bool) -> SetForm | None:
     """What is known of label sets beside the weights: their form, whether they may be empty, the offset of leaves."""
     if found is None:
         return None
     sets = expect(found, dict, "the fitted value 'sets'")
-    if sets.keys() != {"form", "allow_empty", "leaf_offset"} or type(sets["form"]) is not str:
+    known = sets.keys() == {"form", "allow_empty", "leaf_offset"} and type(sets["form"]) is str
+    if not known or sets["form"] not in FORMS or type(sets["allow_empty"]) is not bool:
         raise Malformed(f"label sets with {shorten(sets)}")
-    if sets["form"] not in forms or type(sets["allow_empty"]) is not bool:
-        raise Malformed(f"label sets with {shorten(sets)}")
-    return {**sets, "leaf_offset": number(sets["leaf_offset"], "leaf_offset")}
+    offset = number(sets["leaf_offset"], "leaf_offset")
+    return SetForm(sets["form"], sets["allow_empty"], offset, independent, program)
 
 
 def check_weights(arrays: Arrays, n_features: int, n_columns: int, by_feature: bool) -> Weights:
@@ -386,22 +364,21 @@ def check_rows(arrays: Arrays, n_features: int, n_columns: int, kinds: Sequence[
     return StoredRows(start, size, index, value, full, constant)
 
 
-def check_curves(arrays: Arrays, n_nodes: int, n_columns: int, has_sets: bool) -> dict[str, FloatArray] | None:
+def check_curves(arrays: Arrays, n_nodes: int, n_columns: int, has_sets: bool) -> Curves | None:
     """Curves of probabilities; files of before there were directions have slopes and intercepts in one array."""
     kind = ["float64"]
     if "curves" in arrays:
         slope, intercept = array(arrays, "curves", kind, (2, n_nodes))
-        found = {"slope": slope, "intercept": intercept}
-        found |= {"directions": np.zeros((n_columns, 0)), "shares": np.zeros((0, n_nodes))}
+        found = Curves(slope, intercept, directions=np.zeros((n_columns, 0)), shares=np.zeros((0, n_nodes)))
     elif any(name.startswith(CURVES) for name in arrays):
-        found = {name: array(arrays, CURVES + name, kind, (n_nodes,)) for name in ("slope", "intercept")}
-        found["shares"] = array(arrays, CURVES + "shares", kind, (None, n_nodes))
-        found["directions"] = array(arrays, CURVES + "directions", kind, (n_columns, len(found["shares"])))
+        slope, intercept = (array(arrays, CURVES + name, kind, (n_nodes,)) for name in ("slope", "intercept"))
+        shares = array(arrays, CURVES + "shares", kind, (None, n_nodes))
+        found = Curves(slope, intercept, array(arrays, CURVES + "directions", kind, (n_columns, len(shares))), shares)
     else:
         return None
     if not has_sets:
         raise Malformed("curves of probabilities, but no label sets")
-    for name, part in found.items():
+    for name, part in found._asdict().items():
         check_finite(part, f"the {name} of curves of probabilities")
     return found
 
@@ -409,7 +386,7 @@ def check_curves(arrays: Arrays, n_nodes: int, n_columns: int, has_sets: bool) -
 # -- vocabularies ------------------------------------------------------------------------------------------------------
 
 
-def check_words(arrays: Arrays, budget: Budget) -> tuple[AnyArray, AnyArray]:
+def check_words(arrays: Arrays, budget: Budget) -> tuple[Array, Array]:
     """(letters in UTF-8, where every term ends) of a vocabulary."""
     utf8, ends = arrays.get("utf8"), arrays.get("ends")
     if utf8 is None or ends is None or utf8.dtype != np.uint8 or ends.dtype != np.int64:
@@ -423,10 +400,10 @@ def check_words(arrays: Arrays, budget: Budget) -> tuple[AnyArray, AnyArray]:
     return utf8, ends
 
 
-# -- labels ------------------------------------------------------------------------------------------------------------
+# -- labels, names and notes -------------------------------------------------------------------------------------------
 
 
-def apart(labels: list[Any]) -> list[Any]:
+def apart(labels: list[Label]) -> list[Label]:
     """Labels that a dictionary or a set can hold: not many of them have the same hash."""
     crowded = first_crowded(labels)
     if crowded:
@@ -434,17 +411,15 @@ def apart(labels: list[Any]) -> list[Any]:
     return labels
 
 
-# -- names -------------------------------------------------------------------------------------------------------------
-
-
-def check_names(found: Any, what: str, size: int) -> None:
+def check_names(found: object, what: str, size: int) -> None:
     """An array of texts, one a feature."""
-    fits = isinstance(found, np.ndarray) and found.shape == (size,)
-    if not fits or not all(type(name) is str for name in found.tolist()):
+    if not (
+        isinstance(found, np.ndarray) and found.shape == (size,) and all(type(name) is str for name in found.tolist())
+    ):
         raise Malformed(f"{what} are not {size} texts: the names of features do not fit")
 
 
-def check_note(note: Mapping[str, Any], kinds: Mapping[str, str]) -> None:
+def check_note(note: Mapping[str, object], kinds: Mapping[str, str]) -> None:
     """Entries of a note that somebody relies on; those of other names are the user's own.
 
     Parameters
@@ -459,24 +434,12 @@ def check_note(note: Mapping[str, Any], kinds: Mapping[str, str]) -> None:
             raise Malformed(f"the note says {key!r} is {shorten(value)}, which should be {kind}")
 
 
-def _texts(value: Any) -> bool:
-    return type(value) in (list, tuple) and all(type(item) is str for item in value)
-
-
-_IS: dict[str, Callable[[Any], bool]] = {
+_IS: dict[str, Callable[[object], bool]] = {
     "text": lambda value: type(value) is str,
-    "texts": _texts,
+    "texts": lambda value: isinstance(value, (list, tuple)) and all(type(item) is str for item in value),
     "flag": lambda value: type(value) is bool,
     "number": lambda value: type(value) is int and 0 <= value <= MOST_FEATURES,
     "numbers": lambda value: (
         isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.kind in "iu" and value.size <= MOST_FEATURES
     ),
 }
-
-
-def check_step_names(names: Iterable[JSON]) -> list[str]:
-    """Names of the steps of a pipeline, by the rules of scikit-learn, which sees to them only in ``fit``."""
-    found = [expect(name, str, "the name of a step") for name in names]
-    if len(set(found)) < len(found) or any("__" in name or name in ("steps", "memory", "verbose") for name in found):
-        raise Malformed(f"the names of its steps cannot be those of a pipeline: {shorten(found)}")
-    return found

@@ -15,46 +15,32 @@ import stat
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 from math import prod
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from nhsvm._atomic import write_file
+from nhsvm._atomic import PathArg, write_file
 from nhsvm.errors import NHSVMError, OptionError
-from nhsvm.model.checks import JSON, Budget, Malformed, entry, expect, reading, shorten
-
-AnyArray = npt.NDArray[Any]
-PathArg = str | os.PathLike[str]
+from nhsvm.model.checks import Arrays, Budget, Malformed, entry, expect, reading, shorten
+from nhsvm.typing import JSON, Array, DType
 
 _ALWAYS_VERIFIED = 2**20  # bytes: an array up to this size is checked on every load, which takes a millisecond
 TEXT = "text/"  # arrays whose names begin so are decoded on every load, so they are checked whatever their size
-_FOREIGN = {b"PK": "a zip archive (an .npz file?)", b"\x80\x02": "a pickle", b"\x80\x03": "a pickle"}
-_FOREIGN |= {b"\x80\x04": "a pickle", b"\x80\x05": "a pickle", b"\x1f\x8b": "a gzip file"}
+_FOREIGN = {b"PK": "a zip archive (an .npz file?)", b"\x1f\x8b": "a gzip file"}
+_FOREIGN |= {bytes([0x80, protocol]): "a pickle" for protocol in (2, 3, 4, 5)}
 FORMAT = 3  # the newest that is read
 MAX_HEADER = 100_000_000  # bytes; the safetensors library reads no longer one
 _MAX_BYTES = 2**62  # of one array, so that no size overflows
 
-DTYPES: dict[str, np.dtype[Any]] = {
-    "F64": np.dtype("<f8"),
-    "F32": np.dtype("<f4"),
-    "F16": np.dtype("<f2"),
-    "I64": np.dtype("<i8"),
-    "I32": np.dtype("<i4"),
-    "I16": np.dtype("<i2"),
-    "I8": np.dtype("i1"),
-    "U64": np.dtype("<u8"),
-    "U32": np.dtype("<u4"),
-    "U16": np.dtype("<u2"),
-    "U8": np.dtype("u1"),
-    "BOOL": np.dtype("?"),
+_KINDS = {"F": ("f", (8, 4, 2)), "I": ("i", (8, 4, 2, 1)), "U": ("u", (8, 4, 2, 1))}
+DTYPES: dict[str, DType] = {"BOOL": np.dtype("?")} | {
+    f"{letter}{8 * size}": np.dtype(f"<{kind}{size}") for letter, (kind, sizes) in _KINDS.items() for size in sizes
 }
+"""What the header of a safetensors file calls the types of numbers."""
 CODES = {dtype: code for code, dtype in DTYPES.items()}
 
 
-def write_model(path: PathArg, header: Mapping[str, JSON], arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+def write_model(path: PathArg, header: Mapping[str, JSON], arrays: Arrays) -> None:
     """Write a model file, all of it or nothing.
 
     After an error or a crash the old file is still there, untouched: see :func:`nhsvm._atomic.new_file`.
@@ -80,14 +66,14 @@ def write_model(path: PathArg, header: Mapping[str, JSON], arrays: Mapping[str, 
     transposes). The format is written here and not by that library because its writer does not wait for the disk,
     makes files that only their owner can read, and reports a full disk as an untyped error.
     """
-    entries = sorted((_describe(name, array) for name, array in arrays.items()), key=storage_order)
+    entries = sorted((_described(name, array) for name, array in arrays.items()), key=storage_order)
     head = pack(header, entries)
     write_file(path, itertools.chain([head], (_stored(arrays[entry.name])[0].data for entry in entries)))
 
 
 def read_model(
     path: PathArg, *, verify: bool = False, max_bytes: int | None = None
-) -> tuple[dict[str, JSON], dict[str, AnyArray]]:
+) -> tuple[dict[str, JSON], dict[str, Array]]:
     """Read a model file; nothing in it is ever run.
 
     Parameters
@@ -118,7 +104,7 @@ def read_model(
 
 def read_parts(
     path: PathArg, *, verify: bool = False, max_bytes: int | None = None
-) -> tuple[dict[str, JSON], dict[str, AnyArray], Budget]:
+) -> tuple[dict[str, JSON], dict[str, Array], Budget]:
     """As :func:`read_model`, and what is left of the memory that may be used for what is made of the file."""
     if max_bytes is not None and (type(max_bytes) is not int or max_bytes < 0):
         raise OptionError(f"max_bytes must be None or a whole number of bytes, not {max_bytes!r}")
@@ -139,20 +125,21 @@ def read_parts(
             raise Malformed(f"the file is {what} (it should have {starts[-1]} bytes, and has {size})")
         mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         arrays = {e.name: e.view(mapped, begin) for e, begin in zip(entries, starts, strict=False)}
-        _verify((e for e in entries if verify or _always(e)), arrays)
+        _verify((e for e in entries if verify or e.always_verified), arrays)
     return header, arrays, budget
 
 
-def storable(array: npt.NDArray[Any]) -> bool:
+def storable(array: object) -> bool:
     """Whether a file can hold an array of this type."""
-    plain = array.dtype.kind in "biuf" and array.dtype.newbyteorder("<") in CODES
-    return plain and not isinstance(array, np.ma.MaskedArray)
+    if not isinstance(array, np.ndarray) or isinstance(array, np.ma.MaskedArray):
+        return False
+    return array.dtype.kind in "biuf" and array.dtype.newbyteorder("<") in CODES
 
 
-def _describe(name: str, array: npt.NDArray[Any]) -> Entry:
+def _described(name: str, array: Array) -> Entry:
     if not isinstance(name, str) or not name.isprintable() or name == "__metadata__":
         raise NHSVMError(f"an array in a model file cannot be called {name!r}")
-    if not isinstance(array, np.ndarray) or not storable(array):
+    if not storable(array):
         kind = array.dtype if isinstance(array, np.ndarray) else type(array).__name__
         raise NHSVMError(
             f"array {name!r} is of type {kind}; a model file can hold arrays of bool, int8 to int64, uint8 to uint64 "
@@ -162,7 +149,7 @@ def _describe(name: str, array: npt.NDArray[Any]) -> Entry:
     return Entry(name, CODES[stored.dtype], array.shape, order, zlib.crc32(stored.data))
 
 
-def _stored(array: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], str]:
+def _stored(array: Array) -> tuple[Array, str]:
     """The same numbers as a contiguous little-endian array, and its order; copied only if they must be."""
     array = array.astype(array.dtype.newbyteorder("<"), copy=False)
     if array.flags.f_contiguous and not array.flags.c_contiguous:
@@ -170,11 +157,7 @@ def _stored(array: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], str]:
     return np.require(array, requirements="C"), "C"
 
 
-def _always(entry: Entry) -> bool:
-    return entry.nbytes <= _ALWAYS_VERIFIED or entry.code == "BOOL" or entry.name.startswith(TEXT)
-
-
-def _verify(entries: Iterable[Entry], arrays: Mapping[str, AnyArray]) -> None:
+def _verify(entries: Iterable[Entry], arrays: Arrays) -> None:
     for one in entries:
         stored = arrays[one.name] if one.order == "C" else arrays[one.name].T
         if zlib.crc32(stored.data) != one.crc32:
@@ -210,7 +193,7 @@ class Entry:
     crc32: int
 
     @property
-    def dtype(self) -> np.dtype[Any]:
+    def dtype(self) -> DType:
         return DTYPES[self.code]
 
     @property
@@ -218,13 +201,17 @@ class Entry:
         return prod(self.shape) * self.dtype.itemsize
 
     @property
+    def always_verified(self) -> bool:
+        return self.nbytes <= _ALWAYS_VERIFIED or self.code == "BOOL" or self.name.startswith(TEXT)
+
+    @property
     def stored_shape(self) -> list[int]:
         """Safetensors knows C order only: an array in Fortran order is stored as its transpose."""
         return list(self.shape if self.order == "C" else self.shape[::-1])
 
-    def view(self, buffer: mmap.mmap, offset: int) -> npt.NDArray[Any]:
+    def view(self, buffer: mmap.mmap, offset: int) -> Array:
         """The array inside a buffer, without copying."""
-        stored: npt.NDArray[Any] = np.ndarray(self.stored_shape, self.dtype, buffer, offset)
+        stored: Array = np.ndarray(self.stored_shape, self.dtype, buffer, offset)
         return stored if self.order == "C" else stored.T
 
 
@@ -232,11 +219,7 @@ def pack(header: Mapping[str, JSON], entries: Sequence[Entry]) -> bytes:
     """All that stands before the data."""
     listing = [[e.name, e.code, list(e.shape), e.order, e.crc32] for e in entries]
     document = _dump({"header": dict(header), "arrays": listing})
-    metadata = {
-        "nhsvm_format": str(_format(header)),
-        "nhsvm_crc32": _crc(document),
-        "nhsvm": document,
-    }
+    metadata = {"nhsvm_format": str(_format(header)), "nhsvm_crc32": _crc(document), "nhsvm": document}
     outer = json.dumps({"__metadata__": metadata, **_tensors(entries)}, ensure_ascii=False, separators=(",", ":"))
     raw = outer.encode()
     raw += b" " * (-len(raw) % 8)  # so that the data are aligned
@@ -261,7 +244,12 @@ def unpack(raw: bytes, budget: Budget) -> tuple[dict[str, JSON], list[Entry]]:
     if not isinstance(metadata, dict) or "nhsvm_format" not in metadata:
         raise Malformed("not an nhsvm model, but another safetensors file")
     version = entry(metadata, "nhsvm_format", str)
-    _check_format(version)
+    if not (version.isascii() and version.isdecimal() and len(version) < 10) or int(version) < 1:
+        raise Malformed(f"its format version is damaged: {shorten(version)}")
+    if int(version) > FORMAT:
+        raise Malformed(
+            f"written by a newer version of nhsvm (format {version}); this one reads up to {FORMAT}: update nhsvm"
+        )
     text = entry(metadata, "nhsvm", str)
     if entry(metadata, "nhsvm_crc32", str) != _crc(text):
         raise Malformed("its header is damaged: the checksum does not fit; get the file again from where it came")
@@ -287,7 +275,7 @@ def storage_order(entry: Entry) -> tuple[int, str]:
 
 def offsets(entries: Sequence[Entry]) -> list[int]:
     """Where each array begins, counted from the first; behind them, where the last one ends."""
-    return list(accumulate((e.nbytes for e in entries), initial=0))
+    return list(itertools.accumulate((e.nbytes for e in entries), initial=0))
 
 
 def _tensors(entries: Sequence[Entry]) -> dict[str, JSON]:
@@ -305,43 +293,27 @@ def _entry(item: JSON) -> Entry:
         raise wrong
     name, code, shape, order, crc32 = item
     # numpy of before 2.0 knows at most 32 dimensions
-    if code not in DTYPES or order not in ("C", "F") or len(shape) > 32:
-        raise wrong
-    if any(type(size) is not int or size < 0 for size in shape):
+    fine = code in DTYPES and order in ("C", "F") and len(shape) <= 32
+    if not fine or any(type(size) is not int or size < 0 for size in shape):
         raise wrong
     if prod(max(size, 1) for size in shape) > _MAX_BYTES // 8:  # zeros aside, for numpy multiplies the rest
         raise wrong
     return Entry(name, code, tuple(shape), order, crc32)
 
 
-def _check_format(text: str) -> None:
-    if not (text.isascii() and text.isdecimal() and len(text) < 10) or int(text) < 1:
-        raise Malformed(f"its format version is damaged: {shorten(text)}")
-    if int(text) > FORMAT:
-        raise Malformed(
-            f"written by a newer version of nhsvm (format {text}); this one reads up to {FORMAT}: update nhsvm"
-        )
-
-
 def _dump(document: dict[str, JSON]) -> str:
     """As JSON, or an error if that would change anything."""
     try:
         text = json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-        if not _is_unicode(text):  # half of a surrogate pair, as file names may have: escape all that is not ASCII
+        try:
+            text.encode()
+        except UnicodeEncodeError:  # half of a surrogate pair, as file names may have: escape all that is not ASCII
             text = json.dumps(document, allow_nan=False, separators=(",", ":"))
         if json.loads(text) != document:  # tuples, keys that are numbers, pairs of halves
             raise ValueError("it would come back changed; use only lists, objects whose keys are strings, and Unicode")
     except (TypeError, ValueError, RecursionError) as error:
         raise NHSVMError(f"the header of a model cannot be stored as JSON: {error}") from None
     return text
-
-
-def _is_unicode(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _load(raw: bytes | str, what: str, budget: Budget) -> JSON:

@@ -2,32 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 from scipy.special import log_softmax, softmax
 
 from nhsvm.columns import Columns, make_columns
 from nhsvm.errors import LabelError, OptionError
+from nhsvm.explanation import Explanations, FeatureNames, explained, strongest_features
 from nhsvm.hierarchy import Hierarchy
-from nhsvm.model.calibration import Curves, node_margins
-from nhsvm.model.sets import Gains, Inference, SetForm, best_sets, decoded, inference_of, on_leaves, set_gains
-from nhsvm.sizes import is_number, readable_bytes
+from nhsvm.model.sets import (
+    Collected,
+    Curves,
+    Gains,
+    Inference,
+    LeafInference,
+    SetForm,
+    SetInference,
+    along_directions,
+    decoded,
+    node_margins,
+    on_leaves,
+)
+from nhsvm.sizes import is_count, is_number, readable_bytes
 from nhsvm.storage import StoredRows, Table, Weights, pack, score_in_chunks
 from nhsvm.storage.samples import Samples
-from nhsvm.storage.scoring import as_sparse, scoring_precision
+from nhsvm.storage.scoring import Use, as_sparse, scoring_precision
 from nhsvm.threads import Team
-from nhsvm.typing import FloatArray, IntArray, PtrArray
+from nhsvm.typing import (
+    Array,
+    FloatArray,
+    Floats,
+    IntArray,
+    Label,
+    LabelsLike,
+    Matrix,
+    MatrixLike,
+    PtrArray,
+    Record,
+)
 
-if TYPE_CHECKING:
-    from nhsvm.explanation import Explanations
-
-Floats = npt.NDArray[Any]
-Labels = npt.NDArray[Any]
 _NOT_LARGE = 2**28  # bytes
 _ROUNDING = 1e-9  # by which a sum of probabilities may fall short
 _NUMBERS = 2**22  # probabilities of nodes at work at a time
@@ -43,7 +59,7 @@ class Training(NamedTuple):
     gap: float
     """(primal − dual) / primal; infinite if it was not proved."""
     n_iter: int
-    history: list[dict[str, Any]]
+    history: list[Record]
     """One record a pass."""
 
 
@@ -59,7 +75,7 @@ class Model:
     hierarchy : Hierarchy
         Restricted to the classes and what is above them.
     classes : array of n_classes
-        Labels, in the order of the scores; the first of equals wins.
+        Array, in the order of the scores; the first of equals wins.
     class_leaves : array of n_classes
         Position of every class among the leaves of the hierarchy.
     node_weights : array of n_nodes
@@ -83,7 +99,7 @@ class Model:
     """
 
     hierarchy: Hierarchy
-    classes: Labels
+    classes: Array
     class_leaves: IntArray
     node_weights: FloatArray
     columns: Columns
@@ -94,11 +110,11 @@ class Model:
     offsets: FloatArray | None = None
     temperature: float | None = None
     curves: Curves | None = None
-    feature_names: Labels | None = None
+    feature_names: Array | None = None
 
     @classmethod
     def make(
-        cls, hierarchy: Hierarchy, classes: Labels, class_leaves: IntArray, node_weights: FloatArray, **learned: Any
+        cls, hierarchy: Hierarchy, classes: Array, class_leaves: IntArray, node_weights: FloatArray, **learned: Any
     ) -> Model:
         """A model whose columns follow from the hierarchy, the classes and α; ``learned`` are the other attributes."""
         if len(classes) != hierarchy.n_leaves:
@@ -128,12 +144,12 @@ class Model:
         """The leaf of every class as a node."""
         return self.hierarchy.graph.leaves[self.class_leaves]
 
-    def coef(self) -> Any:
+    def coef(self) -> Matrix:
         """U, one row a node: (n_nodes, n_features), zero for nodes without weight.
 
         A sparse array if weights did not fit into memory as a table.
         """
-        found: Any = self.weights.to_array()
+        found: Matrix = self.weights.to_array()
         if sp.issparse(found):
             if self.columns.n_columns < self.n_nodes:
                 nodes = self.columns.nodes.astype(np.int32)[found.indices]
@@ -154,10 +170,8 @@ class Model:
 
     def all_offsets(self) -> FloatArray:
         """What is added to the scores of nodes for label sets, by ``leaf_offset`` and ``offsets``: (n_nodes,)."""
-        sets = self._label_sets()
-        tuned = 0.0 if self.offsets is None else self.offsets
-        found: FloatArray = tuned + on_leaves(self.hierarchy.graph, sets.leaf_offset)
-        return found
+        fixed = on_leaves(self.hierarchy.graph, self._label_sets().leaf_offset)
+        return fixed if self.offsets is None else self.offsets + fixed
 
     def packed(self, precision: str) -> Model:
         """The same with weights of lower precision, "float16" or "int8"."""
@@ -183,7 +197,7 @@ class Model:
 
     # -- scores --------------------------------------------------------------------------------------------------------
 
-    def node_scores(self, X: Any, *, n_threads: int = 1) -> Floats:
+    def node_scores(self, X: MatrixLike, *, n_threads: int = 1) -> Floats:
         """U_n·x of every node: (n_samples, n_nodes), without offsets."""
         samples = self.samples(X)
         out = np.zeros((samples.n_samples, self.n_nodes), dtype=self.weights.dtype)
@@ -194,7 +208,7 @@ class Model:
         self.score_columns(samples, store, n_threads=n_threads)
         return out
 
-    def class_scores(self, X: Any, *, n_threads: int = 1) -> Floats:
+    def class_scores(self, X: MatrixLike, *, n_threads: int = 1) -> Floats:
         """γ(x, l) of Eq. 1 for every class: (n_samples, n_classes)."""
         from nhsvm.oracles.leaves import leaf_scores
 
@@ -204,14 +218,10 @@ class Model:
         def direct(part: slice, scores: Floats) -> None:
             out[part] = scores
 
-        along = self.along_paths(samples.X)
-        if along is not None:  # as in best_classes, whose answers are then the highest scores to the last bit
-            score_in_chunks(samples.X, along, self.bias, direct, n_threads=n_threads)
-        else:
-            self.score_columns(samples, lambda part, s: leaf_scores(columns, s, out[part]), n_threads=n_threads)
+        self._score_leaves(samples, direct, lambda part, s: leaf_scores(columns, s, out[part]), n_threads)
         return out
 
-    def best_classes(self, X: Any, *, n_threads: int = 1) -> IntArray:
+    def best_classes(self, X: MatrixLike, *, n_threads: int = 1) -> IntArray:
         """Position of the class with the highest score of every sample; the first of equals."""
         from nhsvm.oracles.leaves import best_leaves
 
@@ -221,14 +231,18 @@ class Model:
         def direct(part: slice, scores: Floats) -> None:
             best[part] = scores.argmax(axis=1)
 
-        along = self.along_paths(samples.X)
-        if along is not None:
-            score_in_chunks(samples.X, along, self.bias, direct, n_threads=n_threads)
-        else:
-            self.score_columns(samples, lambda part, s: best_leaves(columns, s, best[part]), n_threads=n_threads)
+        self._score_leaves(samples, direct, lambda part, s: best_leaves(columns, s, best[part]), n_threads)
         return best
 
-    def beam_classes(self, X: Any, beam: int, *, n_threads: int = 1) -> IntArray:
+    def _score_leaves(self, samples: Samples, use_leaves: Use, use_columns: Use, n_threads: int) -> None:
+        """Scores of leaves where these come at once, else of columns: the same for scores and for the best of them."""
+        along = self.along_paths(samples.X)
+        if along is not None:
+            score_in_chunks(samples.X, along, self.bias, use_leaves, n_threads=n_threads)
+        else:
+            self.score_columns(samples, use_columns, n_threads=n_threads)
+
+    def beam_classes(self, X: MatrixLike, beam: int, *, n_threads: int = 1) -> IntArray:
         """Position of the best class below one of the ``beam`` best nodes of every level of a tree.
 
         Levels are those of columns: nodes without weight are passed through. Only the weights of nodes next below those
@@ -255,17 +269,15 @@ class Model:
             team.split(X.shape[0], work)
         return out
 
-    def score_columns(
-        self, X: Any, use: Callable[[slice, Floats], None], *, n_threads: int = 1, width: int | None = None
-    ) -> None:
+    def score_columns(self, X: MatrixLike, use: Use, *, n_threads: int = 1, width: int | None = None) -> None:
         """``use(rows, scores of the columns)`` for all samples; see :func:`~nhsvm.storage.score_in_chunks`."""
         score_in_chunks(self.samples(X).X, self.weights, self.bias, use, n_threads=n_threads, width=width)
 
-    def samples(self, X: Any) -> Samples:
+    def samples(self, X: MatrixLike) -> Samples:
         """Samples that this model can answer about."""
         return Samples.checked(X, self.n_features)
 
-    def along_paths(self, X: Any) -> Table | None:
+    def along_paths(self, X: MatrixLike) -> Table | None:
         """Σ_{n∈Ā(l)} U_n of every leaf l, if that pays: the scores of inner nodes are then not needed.
 
         It does for dense samples, whose products with the weights of inner nodes are saved, if they are enough for
@@ -291,7 +303,7 @@ class Model:
 
     # -- answers -------------------------------------------------------------------------------------------------------
 
-    def decision_function(self, X: Any, *, n_threads: int = 1) -> Floats:
+    def decision_function(self, X: MatrixLike, *, n_threads: int = 1) -> Floats:
         """Scores of the classes: (n_samples, n_classes); for one of two labels a sample, (n_samples,).
 
         Of label sets, what a label, with what is above it, adds to the predicted set when all others stay as they are.
@@ -301,7 +313,7 @@ class Model:
         scores = self.class_scores(X, n_threads=n_threads)
         return scores[:, 1] - scores[:, 0] if len(self.classes) == 2 else scores
 
-    def predict(self, X: Any, *, beam: int | None = None, exact: bool = True, n_threads: int = 1) -> Any:
+    def predict(self, X: MatrixLike, *, beam: int | None = None, exact: bool = True, n_threads: int = 1) -> LabelsLike:
         """The label, or label set, with the highest score of every sample.
 
         Parameters
@@ -320,24 +332,23 @@ class Model:
         found = self.best_leaves(X, exact=exact, n_threads=n_threads)
         return decoded(self.classes, self.class_leaves, self.sets.form, *found)
 
-    def predict_topk(self, X: Any, k: int = 5, *, n_threads: int = 1) -> Labels:
+    def predict_topk(self, X: MatrixLike, k: int = 5, *, n_threads: int = 1) -> Array:
         """The k classes with the highest scores, best first: (n_samples, k), or all classes if there are fewer.
 
         Of label sets, the labels that are predicted come first. Equal scores are in the order of ``classes``.
         """
-        if not isinstance(k, (int, np.integer)) or isinstance(k, bool) or not k >= 1:
+        if not is_count(k):
             raise OptionError(f"k must be a whole number of at least 1, not {k!r}")
         if self.sets is None:
             order = np.argsort(-self.class_scores(X, n_threads=n_threads), axis=1, kind="stable")
         else:
             gains, inside, _ = self.gains(X, n_threads=n_threads)
             order = np.lexsort((-gains, ~inside), axis=1)
-        found: Labels = self.classes[order[:, :k]]
-        return found
+        return self.classes[order[:, :k]]
 
-    def check_beam(self, beam: Any) -> None:
+    def check_beam(self, beam: int) -> None:
         """Raise unless this model can go down with a beam of that width."""
-        if not isinstance(beam, (int, np.integer)) or isinstance(beam, bool) or not beam >= 1:
+        if not is_count(beam):
             raise OptionError(f"beam must be None or a whole number of at least 1, not {beam!r}")
         if self.sets is not None:
             raise OptionError("beam is for one label a sample; label sets are searched for exactly")
@@ -348,15 +359,39 @@ class Model:
 
     def inference(self, *, exact: bool = True) -> Inference:
         """What finds the best label sets under scores of the columns."""
-        return inference_of(self.hierarchy, self.columns, self.class_leaves, self._label_sets(), exact=exact)
+        graph, columns, sets = self.hierarchy.graph, self.columns, self._label_sets()
+        if sets.independent:
+            return LeafInference(graph, columns, self.class_leaves, sets.allow_empty)
+        return SetInference(graph, columns.nodes, sets.allow_empty, exact=exact, program=sets.program)
 
-    def best_leaves(self, X: Any, *, exact: bool = True, n_threads: int = 1) -> tuple[PtrArray, IntArray]:
+    def best_leaves(self, X: MatrixLike, *, exact: bool = True, n_threads: int = 1) -> tuple[PtrArray, IntArray]:
         """Leaves of the best label set of every sample, (indptr, positions), in CSR form."""
-        return best_sets(self, self.samples(X), self.inference(exact=exact), n_threads)
+        samples, inference, offsets = self.samples(X), self.inference(exact=exact), self.all_offsets()
+        sets = Collected(samples.n_samples)
 
-    def gains(self, X: Any, *, exact: bool = True, n_threads: int = 1) -> Gains:
+        def use(part: slice, scores: Floats) -> None:
+            sets.add(part, *inference.leaves(inference.best(scores, offsets)[1]))
+
+        self.score_columns(samples, use, n_threads=n_threads, width=self.n_nodes)
+        return sets.all()
+
+    def gains(self, X: MatrixLike, *, exact: bool = True, n_threads: int = 1) -> Gains:
         """What every class adds to the best label set."""
-        return set_gains(self, self.samples(X), self.inference(exact=exact), n_threads)
+        from nhsvm.oracles.dag.primal import label_gains
+
+        samples, inference, offsets = self.samples(X), self.inference(exact=exact), self.all_offsets()
+        graph, own, n = self.hierarchy.graph, self.class_nodes, samples.n_samples
+        directions = np.zeros((self.columns.n_columns, 0)) if self.curves is None else self.curves.directions
+        found = Gains(np.empty((n, len(own))), np.empty((n, len(own)), bool), np.empty((n, directions.shape[1])))
+
+        def use(part: slice, scores: Floats) -> None:
+            full, chosen = inference.best(scores, offsets)
+            found.gains[part] = label_gains(graph, full, chosen, self.class_leaves)
+            found.inside[part] = chosen[:, own]
+            found.along[part] = along_directions(scores, directions)
+
+        self.score_columns(samples, use, n_threads=n_threads, width=self.n_nodes)
+        return found
 
     def margins(self, gains: FloatArray) -> FloatArray:
         """Of all nodes, the most that a class at or below adds to the best set, from the gains of classes."""
@@ -375,7 +410,7 @@ class Model:
     def has_probabilities(self) -> bool:
         return (self.temperature if self.sets is None else self.curves) is not None
 
-    def predict_proba(self, X: Any, *, n_threads: int = 1) -> FloatArray:
+    def predict_proba(self, X: MatrixLike, *, n_threads: int = 1) -> FloatArray:
         """Probabilities of the classes: (n_samples, n_classes).
 
         For one label a sample, softmax of the scores over ``temperature``; for label sets, where they do not add up to
@@ -383,17 +418,15 @@ class Model:
         """
         if self.sets is not None:
             return self.node_proba(X, n_threads=n_threads)[:, self.class_nodes]
-        found: FloatArray = softmax(self._logits(X, n_threads), axis=1)
-        return found
+        return np.asarray(softmax(self._logits(X, n_threads), axis=1))
 
-    def predict_log_proba(self, X: Any, *, n_threads: int = 1) -> FloatArray:
+    def predict_log_proba(self, X: MatrixLike, *, n_threads: int = 1) -> FloatArray:
         """Logarithms of :meth:`predict_proba`."""
         if self.sets is not None:
             return np.log(self.predict_proba(X, n_threads=n_threads))
-        found: FloatArray = log_softmax(self._logits(X, n_threads), axis=1)
-        return found
+        return np.asarray(log_softmax(self._logits(X, n_threads), axis=1))
 
-    def node_proba(self, X: Any, *, n_threads: int = 1) -> FloatArray:
+    def node_proba(self, X: MatrixLike, *, n_threads: int = 1) -> FloatArray:
         """Probabilities of the nodes: (n_samples, n_nodes).
 
         For one label a sample, the sum over the classes at or below. For label sets, ``curves`` of what a node adds to
@@ -406,7 +439,7 @@ class Model:
         gains, _, along = self.gains(X, exact=False, n_threads=n_threads)
         return self.curves.probabilities(self.margins(gains), along, self.hierarchy.graph)
 
-    def predict_partial(self, X: Any, threshold: float = 0.5, *, n_threads: int = 1) -> Labels:
+    def predict_partial(self, X: MatrixLike, threshold: float = 0.5, *, n_threads: int = 1) -> Array:
         """The deepest node whose probability is at least a threshold: an answer as fine as it is safe.
 
         Among nodes of equal depth the more probable one, then the first; None where no node passes.
@@ -424,7 +457,7 @@ class Model:
             best[lo : lo + step] = np.where(passes[np.arange(len(here)), here], here, graph.n_nodes)
         return _node_labels(self.hierarchy)[best]
 
-    def check_threshold(self, threshold: Any) -> None:
+    def check_threshold(self, threshold: float) -> None:
         """Raise unless :meth:`predict_partial` can be asked with that threshold."""
         if self.sets is not None:
             raise OptionError("predict_partial is for one label a sample; for label sets take the nodes of node_proba")
@@ -436,11 +469,10 @@ class Model:
         leaves[:, self.class_leaves] = proba
         return np.ascontiguousarray((self.hierarchy.graph.leaf_matrix().T @ leaves.T).T)
 
-    def _logits(self, X: Any, n_threads: int) -> FloatArray:
+    def _logits(self, X: MatrixLike, n_threads: int) -> FloatArray:
         if self.temperature is None:
             raise self._no_probabilities()
-        scores = self.class_scores(X, n_threads=n_threads).astype(np.float64)
-        scores /= self.temperature
+        scores: FloatArray = np.divide(self.class_scores(X, n_threads=n_threads), self.temperature, dtype=np.float64)
         return scores
 
     def _no_probabilities(self) -> OptionError:
@@ -449,21 +481,16 @@ class Model:
     # -- explanations --------------------------------------------------------------------------------------------------
 
     def explain(
-        self, X: Any, labels: Any = None, *, against: Any = None, feature_names: Any = None, top: int | None = 10,
-        n_threads: int = 1,
+        self, X: MatrixLike, labels: LabelsLike = None, *, against: Label | None = None,
+        feature_names: FeatureNames = None, top: int | None = 10, n_threads: int = 1,
     ) -> Explanations:  # fmt: skip
         """What every node on the way and every feature adds to scores; see ``explain`` of the estimators."""
-        from nhsvm.model.explanation import as_matrix, explained
-
-        samples = self.samples(X if isinstance(X, Samples) else as_matrix(X))
-        return explained(self, samples, labels, against, feature_names, top, n_threads)
+        return explained(self, X, labels, against, feature_names, top, n_threads)
 
     def strongest_features(
-        self, node: Hashable, top: int | None = 10, *, feature_names: Any = None
+        self, node: Label, top: int | None = 10, *, feature_names: FeatureNames = None
     ) -> list[tuple[str, float]]:
         """The features with the largest weights of one node, by their absolute values: (name, weight)."""
-        from nhsvm.model.explanation import strongest_features
-
         return strongest_features(self, node, top, feature_names)
 
 
@@ -479,8 +506,8 @@ def by_class(columns: Columns, class_leaves: IntArray) -> Columns:
     )
 
 
-def _node_labels(hierarchy: Hierarchy) -> Labels:
-    """Labels by node number, and None after the last."""
+def _node_labels(hierarchy: Hierarchy) -> Array:
+    """Array by node number, and None after the last."""
     labels = [None if virtual else node for node, virtual in zip(hierarchy.nodes, hierarchy.is_virtual, strict=True)]
     kinds = {type(label) for label in labels if label is not None}
     plain = len(kinds) == 1 and kinds <= {str, int, float, bool}

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from importlib import import_module
-from os import PathLike
-from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from nhsvm import __version__
+from nhsvm._atomic import PathArg
 from nhsvm.errors import NHSVMError, OptionError
-from nhsvm.model.calibration import Curves
 from nhsvm.model.checks import (
     CURVES,
-    JSON,
     MOST_JOBS,
     Malformed,
     check_fitted,
@@ -27,40 +24,18 @@ from nhsvm.model.checks import (
     shorten,
 )
 from nhsvm.model.file import read_parts, write_model
-from nhsvm.model.model import Model, Training
-from nhsvm.model.sets import FORMS, SetForm
-from nhsvm.model.steps import StepDecoder, is_pipeline, pipeline_of, steps_of
+from nhsvm.model.model import Model
+from nhsvm.model.steps import is_pipeline, pipeline_of, steps_of
 from nhsvm.model.values import Decoder, Encoder, NotStorable, decode_array, encode_array, group
+from nhsvm.typing import JSON, Array, Estimator, Options, Record
 
-ESTIMATORS = {
-    "FlatSVM": "nhsvm.estimators",
-    "HRSVM": "nhsvm.estimators",
-    "HSVM": "nhsvm.estimators",
-    "NHSVM": "nhsvm.estimators",
-    "SSVM": "nhsvm.estimators",
-}
+ESTIMATORS = dict.fromkeys(("FlatSVM", "HRSVM", "HSVM", "NHSVM", "SSVM"), "nhsvm.estimators")
 """What a file may name, and where it lives: nothing else is ever imported because a file says so."""
 _INDEPENDENT = ("HRSVM",)  # whose label sets have a score for each label
 
 
-class Storable(Protocol):
-    """What an estimator has to offer to be saved and loaded."""
-
-    model_: Model
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """As in scikit-learn."""
-
-    def _adopt(self, model: Model) -> None:
-        """Check the options, and be fitted with this model."""
-
-
 def save(
-    model: Any,
-    path: str | PathLike[str],
-    *,
-    note: Mapping[str, Any] | None = None,
-    precision: str | None = None,
+    model: Estimator, path: PathArg, *, note: Mapping[str, object] | None = None, precision: str | None = None
 ) -> None:
     """Write a fitted estimator, or a pipeline that ends in one, to a file; the same model gives the same bytes.
 
@@ -101,49 +76,43 @@ def save(
     ...     nhsvm.load(path).predict(["who barks?"]).tolist()
     ['dog']
     """
-    encoder = Encoder()
-    estimator = model[-1] if is_pipeline(model) and len(model) else model
-    header = _header(estimator, encoder, precision)
-    arrays = header.pop("arrays")
-    if is_pipeline(model):
-        header |= steps_of(model, encoder)
-    if note is not None:
-        header["note"] = _encoded(dict(note), encoder, "the note of a model cannot be saved:", OptionError)
-    write_model(path, header | {"hierarchies": encoder.hierarchies}, encoder.arrays | arrays)
-
-
-def _header(estimator: Storable, encoder: Encoder, precision: str | None) -> dict[str, Any]:
-    """What a file says of an estimator; under "arrays" what was learned."""
     from sklearn.utils.validation import check_is_fitted
 
+    encoder, pipeline = Encoder(), is_pipeline(model)
+    estimator = model[-1] if pipeline and len(model) else model
     name = type(estimator).__name__
     if name not in ESTIMATORS or type(estimator) is not _estimator_class(name):
         raise OptionError(
             f"only {', '.join(ESTIMATORS)}, or a pipeline that ends in one, can be saved; no subclasses, not {name}"
         )
     check_is_fitted(estimator, ["model_"])
-    model = estimator.model_ if precision is None else estimator.model_.packed(precision)
-    encoder.hierarchy(model.hierarchy)  # number 0
-    state, arrays = _parts(model)
+    learned: Model = estimator.model_ if precision is None else estimator.model_.packed(precision)
+    encoder.hierarchy(learned.hierarchy)  # number 0
+    state, arrays = _parts(learned)
     params = estimator.get_params(deep=False)
     if params.get("n_jobs") is not None:  # more are never used, and a file may not ask for them
         params["n_jobs"] = max(-MOST_JOBS, min(int(params["n_jobs"]), MOST_JOBS))
-    names = model.feature_names
-    return {
+    names = learned.feature_names
+    header: dict[str, JSON] = {
         "nhsvm": __version__,
         "estimator": name,
         "params": _encoded(params, encoder, f"{name} cannot be saved: parameter", OptionError),
-        "classes": encode_array(model.classes),
+        "classes": encode_array(learned.classes),
         "feature_names": None if names is None else encode_array(np.asarray(names)),
         "state": _encoded(state, encoder, f"{name} cannot be saved: fitted value", NHSVMError),
-        "arrays": {f"fitted/{key}": array for key, array in arrays.items()},
     }
+    if pipeline:
+        header |= steps_of(model, encoder)
+    if note is not None:
+        header["note"] = _encoded(dict(note), encoder, "the note of a model cannot be saved:", OptionError)
+    fitted = {f"fitted/{key}": array for key, array in arrays.items()}
+    write_model(path, header | {"hierarchies": encoder.hierarchies}, encoder.arrays | fitted)
 
 
-def _parts(model: Model) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+def _parts(model: Model) -> tuple[Record, dict[str, Array]]:
     """The values and the arrays of a model; its hierarchy, its classes and the names of features are apart."""
     sets, weights, training = model.sets, model.weights, model.training
-    state: dict[str, Any] = {
+    state: Record = {
         "n_features_in": model.n_features,
         "by_feature": weights.by_feature,
         "bias": model.bias,
@@ -153,11 +122,9 @@ def _parts(model: Model) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
         "history": training.history,
         "n_iter": training.n_iter,
         "temperature": model.temperature,
-        "sets": None
-        if sets is None
-        else {"form": sets.form, "allow_empty": sets.allow_empty, "leaf_offset": sets.leaf_offset},
+        "sets": sets and {"form": sets.form, "allow_empty": sets.allow_empty, "leaf_offset": sets.leaf_offset},
     }
-    arrays: dict[str, npt.NDArray[Any]] = {"node_weights": model.node_weights, "class_leaves": model.class_leaves}
+    arrays: dict[str, Array] = {"node_weights": model.node_weights, "class_leaves": model.class_leaves}
     arrays |= weights.arrays()
     if "scale" in arrays:
         state["precision"] = weights.precision
@@ -169,8 +136,8 @@ def _parts(model: Model) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
 
 
 def load(
-    path: str | PathLike[str], *, verify: bool = False, max_bytes: int | None = None, trust_patterns: bool = False
-) -> Any:
+    path: PathArg, *, verify: bool = False, max_bytes: int | None = None, trust_patterns: bool = False
+) -> Estimator:
     """Read a fitted estimator, or a pipeline, from a file; nothing in it is ever run.
 
     Parameters
@@ -196,7 +163,7 @@ def load(
     return load_with_note(path, verify=verify, max_bytes=max_bytes, trust_patterns=trust_patterns)[0]
 
 
-def load_model(path: str | PathLike[str], *, verify: bool = False, max_bytes: int | None = None) -> Model:
+def load_model(path: PathArg, *, verify: bool = False, max_bytes: int | None = None) -> Model:
     """Read what was learned, without its estimator: this needs no scikit-learn.
 
     Of a pipeline it is the model of the last step, so it takes the features that come out of the steps before.
@@ -214,104 +181,76 @@ def load_model(path: str | PathLike[str], *, verify: bool = False, max_bytes: in
     header, arrays, budget = read_parts(path, verify=verify, max_bytes=max_bytes)
     with reading(path):
         decoder = Decoder(entry(header, "hierarchies", list), arrays, budget)
-        return _model(header, _name(header), _options(header, decoder), decoder, arrays)
+        name, options = _estimator_of(header, decoder)
+        return _model(header, name, options, decoder, arrays)
 
 
 def load_with_note(
-    path: str | PathLike[str], *, verify: bool = False, max_bytes: int | None = None, trust_patterns: bool = False
-) -> tuple[Any, dict[str, Any]]:
+    path: PathArg, *, verify: bool = False, max_bytes: int | None = None, trust_patterns: bool = False
+) -> tuple[Estimator, Record]:
     """Read a model and the note that was saved with it, which is empty if there was none; see :func:`load`."""
     header, arrays, budget = read_parts(path, verify=verify, max_bytes=max_bytes)
     with reading(path):
         decoder = Decoder(entry(header, "hierarchies", list), arrays, budget)
-        estimator = _estimator(header, decoder, arrays)
-        steps = StepDecoder(decoder, arrays, trust_patterns=trust_patterns)
-        model = pipeline_of(header, steps, estimator) if "steps" in header else estimator
+        name, options = _estimator_of(header, decoder)
+        check_options(options, f"a {name}")
+        model = _fitted(name, options, _model(header, name, options, decoder, arrays))
+        if "steps" in header:
+            model = pipeline_of(header, decoder, model, trust_patterns)
         found = expect(header.get("note", {}), dict, "the note")
         return model, {key: decoder.decode(value) for key, value in found.items()}
 
 
-def _name(header: dict[str, JSON]) -> str:
-    """The estimator that a file names."""
+def _estimator_of(header: dict[str, JSON], decoder: Decoder) -> tuple[str, Options]:
+    """The estimator that a file names, and its options."""
     name = entry(header, "estimator", str)
     if name not in ESTIMATORS:
         raise Malformed(f"it holds a {shorten(name)}; this version of nhsvm knows {', '.join(ESTIMATORS)}")
-    return name
+    return name, {key: decoder.decode(value) for key, value in entry(header, "params", dict).items()}
 
 
-def _options(header: dict[str, JSON], decoder: Decoder) -> dict[str, Any]:
-    return {key: decoder.decode(value) for key, value in entry(header, "params", dict).items()}
-
-
-def _estimator(header: dict[str, JSON], decoder: Decoder, arrays: dict[str, npt.NDArray[Any]]) -> Any:
-    name = _name(header)
-    options = _options(header, decoder)
-    check_options(options, f"a {name}")
-    model = _model(header, name, options, decoder, arrays)
+def _fitted(name: str, options: Options, model: Model) -> Estimator:
+    """The estimator with these options, fitted with a model."""
     try:
-        estimator: Storable = _estimator_class(name)(**options)
+        estimator = _estimator_class(name)(**options)
     except TypeError as error:  # options that it does not have
         raise Malformed(f"its parts do not make a {name}: {shorten(str(error))}") from None
     try:
-        estimator._adopt(model)
+        estimator._adopt(model)  # it checks the options
     except (ValueError, TypeError, LookupError, AttributeError) as error:
         raise Malformed(f"its parts do not make a {name}: {type(error).__name__}: {error}") from error
     return estimator
 
 
 def _model(
-    header: dict[str, JSON],
-    name: str,
-    options: Mapping[str, Any],
-    decoder: Decoder,
-    arrays: dict[str, npt.NDArray[Any]],
+    header: dict[str, JSON], name: str, options: Options, decoder: Decoder, arrays: Mapping[str, Array]
 ) -> Model:
     """The model in a file, all of it checked."""
     if not decoder.hierarchies:
         raise Malformed("it has no hierarchy")
-    hierarchy = decoder.hierarchies[0]
     state = {key: decoder.decode(value) for key, value in entry(header, "state", dict).items()}
-    classes = decode_array(entry(header, "classes", dict), decoder.budget)
+    classes, oracle = decode_array(entry(header, "classes", dict), decoder.budget), options.get("oracle")
     try:
-        found = check_fitted(state, group(arrays, "fitted/"), hierarchy.n_nodes, hierarchy.n_leaves, FORMS)
-        sets = None
-        if found.sets is not None:
-            sets = SetForm(**found.sets, independent=name in _INDEPENDENT, program=options.get("oracle") == "lp")
-        model = Model.make(
-            hierarchy,
-            classes,
-            found.class_leaves,
-            found.node_weights,
-            weights=found.weights,
-            bias=found.bias,
-            training=Training(found.objective, found.dual_objective, found.gap, found.n_iter, found.history),
-            sets=sets,
-            offsets=found.offsets,
-            temperature=found.temperature,
-            curves=None if found.curves is None else Curves(**found.curves),
-            feature_names=_feature_names(header, decoder, found.n_features),
-        )
+        model = check_fitted(
+            state, group(arrays, "fitted/"), decoder.hierarchies[0], classes,
+            independent=name in _INDEPENDENT, program=type(oracle) is str and oracle == "lp",
+        )  # fmt: skip
+        if header.get("feature_names") is None:
+            return model
+        names = decode_array(expect(header["feature_names"], dict, "the feature names"), decoder.budget)
+        check_names(names, "the names of features", model.n_features)
+        return replace(model, feature_names=names)
     except Malformed as error:
         raise Malformed(f"its parts do not make a {name}: {error}") from None
     except (ValueError, TypeError, LookupError, AttributeError) as error:
         raise Malformed(f"its parts do not make a {name}: {type(error).__name__}: {error}") from error
-    return model
 
 
-def _feature_names(header: dict[str, JSON], decoder: Decoder, n_features: int) -> npt.NDArray[Any] | None:
-    found = header.get("feature_names")
-    if found is None:
-        return None
-    names = decode_array(expect(found, dict, "the feature names"), decoder.budget)
-    check_names(names, "the names of features", n_features)
-    return names
-
-
-def _estimator_class(name: str) -> Any:
+def _estimator_class(name: str) -> Estimator:
     return getattr(import_module(ESTIMATORS[name]), name)
 
 
-def _encoded(values: dict[str, Any], encoder: Encoder, what: str, error: type[NHSVMError]) -> dict[str, JSON]:
+def _encoded(values: Record, encoder: Encoder, what: str, error: type[NHSVMError]) -> dict[str, JSON]:
     found = {}
     for key, value in values.items():
         try:

@@ -1,31 +1,32 @@
-"""Label sets: which is the best one under scores of nodes, what every label adds to it, and in which form it is given.
+"""Label sets: the best one under scores of nodes, what labels add to it, probabilities of nodes, and forms of sets.
 
 What is above a label is understood: a label set is a set of leaves, and stands for them and all of their ancestors.
+
+Probabilities of nodes are logistic curves of what the model says of a node, and of others:
+
+    P(n|x) = 1 / (1 + exp(−(a_n m_n(x) + b_n + w_n·z(x)))).
+
+The margin m_n(x) is the most that a label at or below n adds to the best label set. z(x) is where the scores of all
+nodes lie along the few directions in which they differ most: nodes go together, and a margin says little of a node with
+few samples. At last no node may be more probable than what is above it.
 """
 
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
+from scipy.special import expit
 
 from nhsvm.columns import Columns
-from nhsvm.hierarchy import Hierarchy
 from nhsvm.hierarchy.graph import Graph
 from nhsvm.oracles.protocol import Oracle
-from nhsvm.storage.samples import Samples
 from nhsvm.threads import Team
-from nhsvm.typing import BoolArray, FloatArray, IntArray, PtrArray
+from nhsvm.typing import Array, BoolArray, ByteArray, FloatArray, Floats, IntArray, LabelsLike, PtrArray
 
-if TYPE_CHECKING:
-    from nhsvm.model.model import Model
-
-Floats = npt.NDArray[Any]
-Chosen = npt.NDArray[np.uint8]
-CONTAINERS: dict[str, Any] = {"list": list, "tuple": tuple, "set": set, "frozenset": frozenset}
+CONTAINERS: dict[str, type] = {"list": list, "tuple": tuple, "set": set, "frozenset": frozenset}
 FORMS = (*CONTAINERS, "dense", "sparse")
 _CHUNK = 2**18  # scores of nodes at work at a time
 
@@ -44,43 +45,25 @@ class SetForm(NamedTuple):
     """Prove sets by the paper's integer program, and not by the search with bounds."""
 
 
-class Inference(Protocol):
+class Inference:
     """The best label sets under scores of the columns of U, for some samples at a time."""
-
-    graph: Graph
-    allow_empty: bool
-
-    def best(self, scores: Floats, offsets: FloatArray) -> tuple[FloatArray, Chosen]:
-        """(scores, 1 for the nodes of the best set) of all nodes, which have the offsets added."""
-
-    def leaves(self, chosen: Chosen) -> tuple[PtrArray, IntArray]:
-        """(number, positions) of the leaves among the nodes of every set, one set after the other."""
-
-
-def inference_of(
-    hierarchy: Hierarchy, columns: Columns, class_leaves: IntArray, sets: SetForm, *, exact: bool = True
-) -> Inference:
-    """What finds label sets of that form; see the classes below."""
-    if sets.independent:
-        return LeafInference(hierarchy.graph, columns, class_leaves, sets.allow_empty)
-    return SetInference(hierarchy.graph, columns.nodes, sets.allow_empty, exact=exact, program=sets.program)
-
-
-class _Leaves:
-    """Leaves of sets of nodes."""
 
     def __init__(self, graph: Graph, allow_empty: bool) -> None:
         self.graph, self.allow_empty = graph, allow_empty
         self._position = np.cumsum(graph.is_leaf, dtype=np.int32) - np.int32(1)
 
-    def leaves(self, chosen: Chosen) -> tuple[PtrArray, IntArray]:
+    def best(self, scores: Floats, offsets: FloatArray) -> tuple[FloatArray, ByteArray]:
+        """(scores, 1 for the nodes of the best set) of all nodes, which have the offsets added."""
+        raise NotImplementedError
+
+    def leaves(self, chosen: ByteArray) -> tuple[PtrArray, IntArray]:
         """(number, positions) of the leaves among the nodes of every set, one set after the other."""
         row, node = np.nonzero(chosen.view(np.bool_))
         kept = self.graph.is_leaf[node]
         return np.bincount(row[kept], minlength=len(chosen)), self._position[node[kept]]
 
 
-class SetInference(_Leaves):
+class SetInference(Inference):
     """The best set as a whole: scores of nodes are added up over the set.
 
     Parameters
@@ -111,8 +94,7 @@ class SetInference(_Leaves):
         else:
             self.oracle = DagMultilabel(graph, allow_empty=allow_empty, exact=exact)
 
-    def best(self, scores: Floats, offsets: FloatArray) -> tuple[FloatArray, Chosen]:
-        """(scores, 1 for the nodes of the best set) of all nodes, which have the offsets added."""
+    def best(self, scores: Floats, offsets: FloatArray) -> tuple[FloatArray, ByteArray]:
         n = len(scores)
         full = np.tile(offsets, (n, 1))
         full[:, self._nodes] += scores
@@ -121,7 +103,7 @@ class SetInference(_Leaves):
         return full, chosen
 
 
-class LeafInference(_Leaves):
+class LeafInference(Inference):
     """Label sets of leaves that have their scores by themselves: those above 0, and the best one if there is none.
 
     The scores that it gives to inner nodes are 0, and those of leaves are sums over their paths: so what a leaf adds to
@@ -141,8 +123,7 @@ class LeafInference(_Leaves):
         super().__init__(graph, allow_empty)
         self._columns, self._own = columns, graph.leaves[class_leaves]
 
-    def best(self, scores: Floats, offsets: FloatArray) -> tuple[FloatArray, Chosen]:
-        """(scores of nodes, 1 for the leaves of the best set); ``offsets`` of leaves are added."""
+    def best(self, scores: Floats, offsets: FloatArray) -> tuple[FloatArray, ByteArray]:
         from nhsvm.oracles.leaves import leaf_scores
 
         found = np.empty((len(scores), len(self._own)), dtype=scores.dtype)
@@ -194,37 +175,6 @@ class Gains(NamedTuple):
     """Where the scores lie along the directions of the curves of probabilities; (n_samples, 0) if there are none."""
 
 
-def best_sets(model: Model, samples: Samples, inference: Inference, n_threads: int) -> tuple[PtrArray, IntArray]:
-    """Leaves of the best label set of every sample, as lists in CSR form."""
-    offsets, sets = model.all_offsets(), Collected(samples.n_samples)
-
-    def use(part: slice, scores: Floats) -> None:
-        sets.add(part, *inference.leaves(inference.best(scores, offsets)[1]))
-
-    model.score_columns(samples, use, n_threads=n_threads, width=model.n_nodes)
-    return sets.all()
-
-
-def set_gains(model: Model, samples: Samples, inference: Inference, n_threads: int) -> Gains:
-    """What every class adds to the best label set."""
-    from nhsvm.oracles.dag.primal import label_gains
-
-    offsets, graph, own = model.all_offsets(), model.hierarchy.graph, model.class_nodes
-    curves = model.curves
-    directions = np.zeros((len(model.columns.nodes), 0)) if curves is None else curves.directions
-    shape = samples.n_samples, len(own)
-    found = Gains(np.empty(shape), np.empty(shape, dtype=bool), np.empty((samples.n_samples, directions.shape[1])))
-
-    def use(part: slice, scores: Floats) -> None:
-        full, chosen = inference.best(scores, offsets)
-        found.gains[part] = label_gains(graph, full, chosen, model.class_leaves)
-        found.inside[part] = chosen[:, own]
-        found.along[part] = along_directions(scores, directions)
-
-    model.score_columns(samples, use, n_threads=n_threads, width=model.n_nodes)
-    return found
-
-
 def gains_of_scores(inference: Inference, scores: Floats, offsets: FloatArray, n_threads: int) -> FloatArray:
     """What every leaf adds to the best label set, (n_samples, n_leaves), from scores of columns."""
     from nhsvm.oracles.dag.primal import label_gains
@@ -251,10 +201,59 @@ def along_directions(scores: Floats, directions: FloatArray) -> FloatArray:
     return out
 
 
+# -- probabilities -----------------------------------------------------------------------------------------------------
+
+
+class Curves(NamedTuple):
+    """Probabilities of nodes, as ``probability=True`` learns them from held-out folds."""
+
+    slope: FloatArray
+    """a ≥ 0 of every node."""
+    intercept: FloatArray
+    """b of every node."""
+    directions: FloatArray
+    """z = scores @ directions: (n_columns, k)."""
+    shares: FloatArray
+    """w of every node: (k, n_nodes)."""
+
+    def probabilities(self, margins: FloatArray, along: FloatArray, graph: Graph) -> FloatArray:
+        """Of all nodes, (n_samples, n_nodes), from their margins and z (n_samples, k)."""
+        found: FloatArray = expit(margins * self.slope + self.intercept + along @ self.shares)
+        found = np.ascontiguousarray(found.T)
+        for level in graph.levels():
+            if level.start == 0:
+                continue
+            up = graph.parents.rows(np.arange(level.start, level.stop))
+            above = np.minimum.reduceat(found[up.indices], up.indptr[:-1], axis=0)
+            found[level] = np.minimum(found[level], above)
+        return np.ascontiguousarray(found.T)
+
+
+def node_margins(graph: Graph, gains: FloatArray) -> FloatArray:
+    """The largest gain among the leaves at or below every node: (n_samples, n_nodes) from (n_samples, n_leaves).
+
+    Examples
+    --------
+    >>> from nhsvm import Hierarchy
+    >>> h = Hierarchy.from_edges([("animal", "dog"), ("animal", "cat"), ("plant", "oak")])
+    >>> node_margins(h.graph, np.array([[2.0, -1.0, -1.0]]))
+    array([[ 2., -1.,  2., -1., -1.]])
+    """
+    margins = np.empty((graph.n_nodes, len(gains)))
+    margins[graph.leaves] = gains.T
+    for level in graph.levels_up():
+        inner = np.arange(level.start, level.stop)
+        inner = inner[~graph.is_leaf[inner]]
+        if len(inner):
+            down = graph.children.rows(inner)
+            margins[inner] = np.maximum.reduceat(margins[down.indices], down.indptr[:-1], axis=0)
+    return np.ascontiguousarray(margins.T)
+
+
 # -- as they are given -------------------------------------------------------------------------------------------------
 
 
-def rows_of(indices: Any, indptr: Any, width: int) -> sp.csr_array:
+def rows_of(indices: Array, indptr: Array, width: int) -> sp.csr_array:
     """A matrix with ones at the given places."""
     rows = sp.csr_array((np.ones(len(indices), np.int8), indices, indptr), (len(indptr) - 1, width), copy=True)
     rows.sum_duplicates()  # sorts too
@@ -262,7 +261,7 @@ def rows_of(indices: Any, indptr: Any, width: int) -> sp.csr_array:
     return rows
 
 
-def decoded(classes: npt.NDArray[Any], class_leaves: IntArray, form: str, indptr: Any, leaves: Any) -> Any:
+def decoded(classes: Array, class_leaves: IntArray, form: str, indptr: Array, leaves: Array) -> LabelsLike:
     """Label sets in one of ``FORMS``.
 
     Parameters

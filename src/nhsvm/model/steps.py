@@ -1,7 +1,7 @@
 """Fitted transformers of scikit-learn and of nhsvm, and pipelines of them, as JSON and arrays, and back.
 
-A transformer that comes from a file is checked by :func:`check_step` and never tried: loading runs nothing of a file.
-scikit-learn is imported only for a file that has such steps.
+What a file may hold is one table, :data:`KINDS`. A transformer that comes from a file is checked by :func:`check_step`
+and never tried: loading runs nothing of a file. scikit-learn is imported only for a file that has such steps.
 """
 
 from __future__ import annotations
@@ -12,22 +12,19 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from nhsvm.errors import OptionError
 from nhsvm.model.checks import (
-    JSON,
     MOST_FEATURES,
     MOST_N_GRAM,
+    Arrays,
     Budget,
     Malformed,
     Untrusted,
     check_names,
     check_options,
-    check_step_names,
     check_words,
     entry,
     expect,
@@ -36,17 +33,21 @@ from nhsvm.model.checks import (
 )
 from nhsvm.model.file import TEXT
 from nhsvm.model.values import NUMPY, Decoder, Encoder, NotStorable, decode_array, encode_array, group
+from nhsvm.typing import JSON, Array, Estimator, Options
 
 _LARGEST = 1e100  # of a fitted number: as of a feature
+_LONGEST_PATTERN = 10_000  # characters of a regular expression
+PATTERNS = (None, r"(?u)\b\w\w+\b")  # that need no trust: none, and the one that scikit-learn has unless told otherwise
+_VOCABULARIES = ("vocabulary", "vocabulary_")
+_IGNORED = {"_stop_words_id", "stop_words_"}  # fitted values that say nothing about later samples
+
+# -- what a file may hold ----------------------------------------------------------------------------------------------
+
 _TEXT = "sklearn.feature_extraction.text"
 _SCALERS = "sklearn.preprocessing"
-_VOCABULARIES = ("vocabulary", "vocabulary_")
-_LONGEST_PATTERN = 10_000  # characters of a regular expression
-PATTERNS = (
-    None,
-    r"(?u)\b\w\w+\b",
-)  # that need no trust: none, and the one that scikit-learn has unless told otherwise
-Arrays = dict[str, npt.NDArray[Any]]
+_FEATURES = {"n_features_in_": "number of features", "feature_names_in_": "names"}
+_WORDS = {"vocabulary_": "vocabulary", "fixed_vocabulary_": "flag"}
+_SEEN = {"n_samples_seen_": "?"}
 
 
 @dataclass(frozen=True)
@@ -57,16 +58,14 @@ class Kind:
     ----------
     module : str
         Where it is imported from, and from nowhere else.
-    shapes : mapping of str to str
-        Fitted arrays of numbers and their sides: n is the number of features that go in, k that of the others. An
-        empty one is a single number. A value may be None, as scikit-learn has it for what an option switches off.
-    others : tuple of str
-        Further fitted values, for which a :class:`StepDecoder` has rules.
+    fitted : mapping of str to str
+        Fitted values, and what each has to be. Of arrays of numbers the sides: n is the number of features that go in,
+        k that of the others, ? any; an empty text is a single number. Else a word of :func:`_check_value`.
     n_out : function of a fitted transformer
         How many features come out.
     reads_text : bool
     if_set : mapping of str to str
-        Options, and the fitted value that each needs.
+        Options, and the fitted value that each needs; this one may be None or missing without the option.
     dense_only : function of a fitted transformer
         Whether it cannot take sparse samples.
     gives : {"same", "sparse", "dense"}
@@ -76,84 +75,76 @@ class Kind:
     """
 
     module: str
-    shapes: Mapping[str, str] = field(default_factory=dict)
-    others: tuple[str, ...] = ("n_features_in_", "feature_names_in_")
-    n_out: Callable[[Any], int] = lambda step: int(step.n_features_in_)
+    fitted: Mapping[str, str] = field(default_factory=lambda: _FEATURES)
+    n_out: Callable[[Estimator], int] = lambda step: int(step.n_features_in_)
     reads_text: bool = False
     if_set: Mapping[str, str] = field(default_factory=dict)
-    dense_only: Callable[[Any], bool] = lambda step: False
+    dense_only: Callable[[Estimator], bool] = lambda step: False
     gives: str = "same"
     passes_missing: bool = False
 
-
-def _vocabulary_size(step: Any) -> int:
-    return len(step.vocabulary_)
-
-
-def _n_components(step: Any) -> int:
-    return len(step.components_)
+    @property
+    def shapes(self) -> dict[str, str]:
+        """Those of the fitted values that are numbers, and their sides."""
+        return {key: rule for key, rule in self.fitted.items() if set(rule) <= set("nk?")}
 
 
-def _not_empty(step: Any) -> int:
+def _texts(fitted: Mapping[str, str], n_out: Callable[[Estimator], int] = lambda step: len(step.vocabulary_)) -> Kind:
+    return Kind(_TEXT, fitted, n_out, reads_text=True, gives="sparse")
+
+
+def _components(module: str, fitted: dict[str, str]) -> Kind:
+    return Kind(module, _FEATURES | {"components_": "kn"} | fitted, lambda step: len(step.components_), gives="dense")
+
+
+def _imputed(step: Estimator) -> int:
     """Features that are missing in all samples are left out."""
     if step.keep_empty_features or step.strategy == "constant":
         return int(step.n_features_in_)
     return int((~np.isnan(step.statistics_)).sum())
 
 
-_WORDS = ("vocabulary_", "fixed_vocabulary_")
-
 KINDS = {
-    "CountVectorizer": Kind(_TEXT, others=_WORDS, n_out=_vocabulary_size, reads_text=True, gives="sparse"),
-    "TfidfVectorizer": Kind(_TEXT, others=(*_WORDS, "_tfidf"), n_out=_vocabulary_size, reads_text=True, gives="sparse"),
-    "HashingVectorizer": Kind(
-        _TEXT, others=(), n_out=lambda step: int(step.n_features), reads_text=True, gives="sparse"
-    ),
-    "TfidfTransformer": Kind(_TEXT, {"idf_": "n"}, if_set={"use_idf": "idf_"}, gives="sparse"),
-    "BM25Transformer": Kind("nhsvm.features", {"idf_": "n", "average_length_": ""}),
+    "CountVectorizer": _texts(_WORDS),
+    "TfidfVectorizer": _texts(_WORDS | {"_tfidf": "weights of terms"}),
+    "HashingVectorizer": _texts({}, lambda step: int(step.n_features)),
+    "TfidfTransformer": Kind(_TEXT, _FEATURES | {"idf_": "n"}, if_set={"use_idf": "idf_"}, gives="sparse"),
+    "BM25Transformer": Kind("nhsvm.features", _FEATURES | {"idf_": "n", "average_length_": ""}),
     "Normalizer": Kind(_SCALERS),
     "StandardScaler": Kind(
         _SCALERS,
-        {"mean_": "n", "var_": "n", "scale_": "n", "n_samples_seen_": "?"},
+        _FEATURES | {"mean_": "n", "var_": "n", "scale_": "n"} | _SEEN,
         if_set={"with_mean": "mean_", "with_std": "scale_"},
         dense_only=lambda step: bool(step.with_mean),
         passes_missing=True,
     ),
-    "MaxAbsScaler": Kind(_SCALERS, {"max_abs_": "n", "scale_": "n", "n_samples_seen_": "?"}, passes_missing=True),
+    "MaxAbsScaler": Kind(_SCALERS, _FEATURES | {"max_abs_": "n", "scale_": "n"} | _SEEN, passes_missing=True),
     "MinMaxScaler": Kind(
         _SCALERS,
-        dict.fromkeys(("min_", "scale_", "data_min_", "data_max_", "data_range_"), "n") | {"n_samples_seen_": "?"},
+        _FEATURES | dict.fromkeys(("min_", "scale_", "data_min_", "data_max_", "data_range_"), "n") | _SEEN,
         dense_only=lambda step: True,
         passes_missing=True,
     ),
     "SimpleImputer": Kind(
         "sklearn.impute",
-        {"statistics_": "n"},
-        others=("n_features_in_", "feature_names_in_", "indicator_", "_fit_dtype", "_fill_dtype"),
-        n_out=_not_empty,
+        _FEATURES | {"statistics_": "n", "indicator_": "none", "_fit_dtype": "dtype", "_fill_dtype": "dtype"},
+        _imputed,
         dense_only=lambda step: step.missing_values == 0,
         passes_missing=True,
     ),
-    "TruncatedSVD": Kind(
+    "TruncatedSVD": _components(
         "sklearn.decomposition",
-        {"components_": "kn", "explained_variance_": "k", "explained_variance_ratio_": "k", "singular_values_": "k"},
-        n_out=_n_components,
-        gives="dense",
+        dict.fromkeys(("explained_variance_", "explained_variance_ratio_", "singular_values_"), "k"),
     ),
-    "Nystroem": Kind(
+    "Nystroem": _components(
         "sklearn.kernel_approximation",
-        {"components_": "kn", "component_indices_": "k", "normalization_": "kk"},
-        others=("n_features_in_", "feature_names_in_", "_n_features_out"),
-        n_out=_n_components,
-        gives="dense",
+        {"component_indices_": "k", "normalization_": "kk", "_n_features_out": "number of outputs"},
     ),
 }
 """What a file may name: nothing else is ever imported because a file says so."""
 
-IGNORED = {"_stop_words_id", "stop_words_"}  # fitted values that say nothing about later samples
 
-
-def class_of(name: str) -> Any:
+def class_of(name: str) -> Estimator:
     """The class of a kind."""
     return getattr(import_module(KINDS[name].module), name)
 
@@ -161,17 +152,56 @@ def class_of(name: str) -> Any:
 @cache
 def _fitted_names(name: str) -> frozenset[str]:
     """What this version of scikit-learn learns in ``fit``: a file of another version may lack something."""
-    sample: Any = ["a word"] if KINDS[name].reads_text else [[1.0, 2.0], [2.0, 3.0], [0.0, 1.0]]
+    sample = ["a word"] if KINDS[name].reads_text else [[1.0, 2.0], [2.0, 3.0], [0.0, 1.0]]
     step = class_of(name)(**({"n_components": 1} if name in ("TruncatedSVD", "Nystroem") else {})).fit(sample)
+    return frozenset(_fitted_values(step))
+
+
+def _fitted_values(step: Estimator) -> dict[str, object]:
     options = step.get_params(deep=False)
-    return frozenset(key for key in vars(step) if key not in options and key not in IGNORED)
+    return {key: value for key, value in vars(step).items() if key not in options and key not in _IGNORED}
 
 
-def check_params(name: str, params: Mapping[str, Any]) -> None:
+# -- checks ------------------------------------------------------------------------------------------------------------
+
+
+def _check_harmless(name: str, params: Options, trust_patterns: bool) -> None:
+    """What a file must not ask of a transformer: running code, opening other files, expressions that nobody trusts."""
+    for key, value in params.items():
+        if callable(value) and not (key == "dtype" and value in NUMPY.values()):
+            raise Malformed(
+                f"{key} is a function, and a model file holds no code; use the options that scikit-learn names"
+            )
+    if params.get("input", "content") != "content":
+        raise Malformed(f"input={params['input']!r} would open files; texts must be given as they are, input='content'")
+    if params.get("add_indicator"):
+        raise Malformed("add_indicator=True is not supported")
+    pattern = params.get("token_pattern")
+    if pattern in PATTERNS:
+        return
+    if not trust_patterns and type(pattern) is str:  # some take forever on some texts, or to compile
+        raise Untrusted(
+            f"its {name} splits texts by the regular expression {shorten(pattern)}, which is not scikit-learn's own, "
+            "and an expression can take forever on some texts; if you trust whoever made the file, load it with "
+            "trust_patterns=True (--trust-patterns)"
+        )
+    if type(pattern) is not str or len(pattern) > _LONGEST_PATTERN:
+        raise Malformed(f"token_pattern must be text of at most {_LONGEST_PATTERN} characters, not {shorten(pattern)}")
+    try:
+        re.compile(pattern)
+    except (re.error, RecursionError, OverflowError) as error:
+        raise Malformed(f"token_pattern is no regular expression: {error}") from None
+
+
+def check_params(name: str, params: Options) -> None:
     """Options of a transformer that its class does not look at itself, or only while it works."""
     check_options(params, f"a {name}")
     if "ngram_range" in params:
-        check_n_grams(params["ngram_range"])
+        sizes = params["ngram_range"]
+        if type(sizes) is not tuple or len(sizes) != 2 or any(type(size) is not int for size in sizes):
+            raise Malformed(f"ngram_range should be two whole numbers, but is {shorten(sizes)}")
+        if not 1 <= sizes[0] <= sizes[1] <= MOST_N_GRAM:
+            raise Malformed(f"ngram_range should go from 1 to at most {MOST_N_GRAM}, but is {sizes}")
     if KINDS[name].reads_text and params.get("analyzer", "word") == "word" and params.get("token_pattern", "") is None:
         raise Malformed(f"a {name} that splits texts into words, but has no token_pattern")
     if "dtype" in params and np.dtype(params["dtype"]).kind not in "fiu":
@@ -187,74 +217,63 @@ def check_params(name: str, params: Mapping[str, Any]) -> None:
             raise Malformed(f"a {name} with {key}={shorten(params[key])}, which is no number")
 
 
-def check_n_grams(found: Any) -> None:
-    """(shortest, longest) term, in words or letters."""
-    if type(found) is not tuple or len(found) != 2 or any(type(size) is not int for size in found):
-        raise Malformed(f"ngram_range should be two whole numbers, but is {shorten(found)}")
-    if not 1 <= found[0] <= found[1] <= MOST_N_GRAM:
-        raise Malformed(f"ngram_range should go from 1 to at most {MOST_N_GRAM}, but is {found}")
-
-
-def check_step(step: Any, kind: Kind) -> None:
+def check_step(step: Estimator, kind: Kind) -> None:
     """Fitted values of a transformer: all there, of types and shapes that fit each other."""
-    name = type(step).__name__
-    missing = _fitted_names(name) - vars(step).keys() - _unused(step, kind)
+    name, found = type(step).__name__, vars(step)
+    unused = {needed for option, needed in kind.if_set.items() if not found[option]}
+    missing = _fitted_names(name) - found.keys() - unused
     if missing:
         raise Malformed(f"it lacks {min(missing)!r}, which a {name} has in this version of scikit-learn")
-    if "n_features_in_" in kind.others:
-        whole(step.n_features_in_, "n_features_in_", 1, MOST_FEATURES)
-    has_words = "vocabulary_" in kind.others
-    if has_words and (type(step.vocabulary_) is not dict or type(step.fixed_vocabulary_) is not bool):
-        raise Malformed("the vocabulary is none")
-    weights: Any = getattr(step, "_tfidf", None)
-    if "_tfidf" in kind.others and (
-        type(weights).__name__ != "TfidfTransformer" or weights.n_features_in_ != len(step.vocabulary_)
-    ):
-        raise Malformed("the weights of terms do not fit the vocabulary")
-    for option, needed in kind.if_set.items():
-        if getattr(step, option) and getattr(step, needed, None) is None:
+    for needed in kind.if_set.values():
+        if needed not in unused and found.get(needed) is None:
             raise Malformed(f"{needed} is missing")
-    if getattr(step, "indicator_", None) is not None:
-        raise Malformed("indicator_ is not supported")
-    for key in ("_fit_dtype", "_fill_dtype"):
-        found = getattr(step, key, None)
-        if found is not None and not (isinstance(found, np.dtype) and found.kind in "fiu"):
-            raise Malformed(f"{key} is no type of numbers")
-    if getattr(step, "feature_names_in_", None) is not None:
-        check_names(step.feature_names_in_, "the names of features of a step", step.n_features_in_)
-    _check_shapes(step, kind)
+    for key in kind.fitted.keys() - kind.shapes.keys():
+        _check_value(step, key, kind.fitted[key])
+    sides: dict[str, int] = {}
+    if "n_features_in_" in kind.fitted:
+        sides["n"] = step.n_features_in_
+    for key, shape in kind.shapes.items():
+        value = found.get(key)
+        if value is not None or (key not in unused and shape != "n"):
+            _check_numbers(np.asarray(value), key, shape, sides, kind.passes_missing)
     if kind.n_out(step) < 1:
         raise Malformed("no feature comes out of it")
 
 
-def _unused(step: Any, kind: Kind) -> set[str]:
-    """Fitted values that may be missing, since the option that needs them is switched off."""
-    return {needed for option, needed in kind.if_set.items() if not getattr(step, option)}
+def _check_value(step: Estimator, key: str, rule: str) -> None:
+    """A fitted value that is no array of numbers."""
+    value = vars(step).get(key)
+    if rule == "number of features":
+        whole(value, key, 1, MOST_FEATURES)
+    elif rule == "number of outputs":
+        if whole(value, key, 1, MOST_FEATURES) != len(step.components_):
+            raise Malformed(f"{key} is not the number of its components")
+    elif rule in ("vocabulary", "flag"):
+        if type(value) is not (dict if rule == "vocabulary" else bool):
+            raise Malformed("the vocabulary is none")
+    elif rule == "weights of terms":
+        if type(value).__name__ != "TfidfTransformer" or step._tfidf.n_features_in_ != len(step.vocabulary_):
+            raise Malformed("the weights of terms do not fit the vocabulary")
+    elif value is None:
+        return
+    elif rule == "names":
+        check_names(value, "the names of features of a step", step.n_features_in_)
+    elif rule == "dtype":
+        if not (isinstance(value, np.dtype) and value.kind in "fiu"):
+            raise Malformed(f"{key} is no type of numbers")
+    else:
+        raise Malformed(f"{key} is not supported")
 
 
-def _check_shapes(step: Any, kind: Kind) -> None:
-    sides: dict[str, int] = {}
-    if "n_features_in_" in kind.others:
-        sides["n"] = step.n_features_in_
-    for name, shape in kind.shapes.items():
-        value = getattr(step, name, None)
-        if value is None and (name in kind.if_set.values() or shape == "n"):
-            continue
-        found = np.asarray(value)
-        if found.dtype == object:  # as the imputer has a constant
-            found = _as_numbers(found, name)
-        if found.dtype.kind not in "fiu" or (shape != "?" and found.ndim != len(shape)):
-            raise Malformed(f"{name} has the type {found.dtype} and the shape {found.shape}")
-        _check_range(found, name, may_be_missing=kind.passes_missing)
-        if shape == "?":
-            continue
-        for letter, size in zip(shape, found.shape, strict=True):
-            if sides.setdefault(letter, size) != size:
-                raise Malformed(f"{name} has the shape {found.shape}, which does not fit the others")
+def _check_numbers(found: Array, name: str, shape: str, sides: dict[str, int], may_be_missing: bool) -> None:
+    """An array of numbers with these sides, with which samples stay finite.
 
-
-def _check_range(found: Any, name: str, may_be_missing: bool) -> None:
-    """Numbers with which samples stay finite: scikit-learn would complain of features that it has made itself."""
+    scikit-learn would complain of features that it has made itself.
+    """
+    if found.dtype == object:  # as the imputer has a constant
+        found = _as_numbers(found, name)
+    if found.dtype.kind not in "fiu" or (shape != "?" and found.ndim != len(shape)):
+        raise Malformed(f"{name} has the type {found.dtype} and the shape {found.shape}")
     sizes = np.abs(found.astype(np.float64, copy=False))
     fine = sizes <= _LARGEST
     if name == "scale_":  # samples are divided by it; zero stands for a feature that never changes
@@ -263,9 +282,13 @@ def _check_range(found: Any, name: str, may_be_missing: bool) -> None:
         fine |= np.isnan(sizes)
     if not fine.all():
         raise Malformed(f"{name} has numbers that are not finite, or too large or too small to compute with")
+    if shape != "?":
+        for letter, size in zip(shape, found.shape, strict=True):
+            if sides.setdefault(letter, size) != size:
+                raise Malformed(f"{name} has the shape {found.shape}, which does not fit the others")
 
 
-def _as_numbers(found: Any, name: str) -> Any:
+def _as_numbers(found: Array, name: str) -> Array:
     if any(type(value) not in (int, float) for value in found.ravel().tolist()):
         raise Malformed(f"{name} has the type object and the shape {found.shape}")
     try:
@@ -274,50 +297,50 @@ def _as_numbers(found: Any, name: str) -> Any:
         raise Malformed(f"{name} has numbers that are too large") from None
 
 
-# -- pipelines --------------------------------------------------------------------------------------------------------
+# -- pipelines ---------------------------------------------------------------------------------------------------------
 
 
-def is_pipeline(model: Any) -> bool:
+def is_pipeline(model: Estimator) -> bool:
     """Whether a model is a pipeline of scikit-learn, and no subclass."""
     from sklearn.pipeline import Pipeline
 
     return type(model) is Pipeline
 
 
-def steps_of(pipeline: Any, encoder: Encoder) -> dict[str, JSON]:
+def steps_of(pipeline: Estimator, values: Encoder) -> dict[str, JSON]:
     """What a file says of a pipeline: the names of its steps, and all of them but the estimator."""
     from sklearn.utils.validation import check_is_fitted
 
     for name, value in vars(pipeline).items():
         if name not in ("steps", "verbose") and value is not None:
             raise OptionError(f"the pipeline cannot be saved: {name} is {shorten(value)}, and must be None")
-    steps = StepEncoder(encoder)
     parts = []
     for name, step in pipeline.steps[:-1]:
-        where = f"step {name!r} of the pipeline"
         if type(step).__name__ in KINDS and KINDS[type(step).__name__].shapes:
             check_is_fitted(step)
-        parts.append([name, steps.encode(step, where)])
+        parts.append([name, encode_step(step, f"step {name!r} of the pipeline", values)])
     return {"steps": parts, "last_step": pipeline.steps[-1][0], "pipeline": {"verbose": bool(pipeline.verbose)}}
 
 
-def pipeline_of(header: dict[str, JSON], steps: StepDecoder, estimator: Any) -> Any:
+def pipeline_of(header: dict[str, JSON], values: Decoder, estimator: Estimator, trust_patterns: bool) -> Estimator:
     """The pipeline that ends in an estimator; raises :class:`Malformed` if its parts do not fit together."""
     from sklearn.pipeline import Pipeline
 
-    parts: list[tuple[str, Any]] = []
+    parts: list[tuple[str, Estimator]] = []
     for item in entry(header, "steps", list):
         if not isinstance(item, list) or len(item) != 2:
             raise Malformed(f"a step is damaged: {shorten(item)}")
-        parts.append((expect(item[0], str, "the name of a step"), steps.decode(item[1])))
+        parts.append((expect(item[0], str, "the name of a step"), decode_step(item[1], values, trust_patterns)))
     parts.append((entry(header, "last_step", str), estimator))
     verbose = entry(entry(header, "pipeline", dict), "verbose", bool)
-    check_step_names(name for name, _ in parts)
+    names = [name for name, _ in parts]  # by the rules of scikit-learn, which sees to them only in fit
+    if len(set(names)) < len(names) or any("__" in name or name in ("steps", "memory", "verbose") for name in names):
+        raise Malformed(f"the names of its steps cannot be those of a pipeline: {shorten(names)}")
     _check_chain([step for _, step in parts])
     return Pipeline(parts, verbose=verbose)
 
 
-def _check_chain(steps: list[Any]) -> None:
+def _check_chain(steps: list[Estimator]) -> None:
     """What comes out of a step goes into the next one: as many features, and sparse only where that can be."""
     n_features, sparse = None, False
     for position, step in enumerate(steps):
@@ -334,193 +357,137 @@ def _check_chain(steps: list[Any]) -> None:
             n_features, sparse = kind.n_out(step), sparse if kind.gives == "same" else kind.gives == "sparse"
 
 
-# -- transformers -----------------------------------------------------------------------------------------------------
+# -- transformers ------------------------------------------------------------------------------------------------------
 
 
-class StepEncoder:
-    """Turns transformers into JSON; arrays go to an :class:`Encoder`, those of vocabularies under names of their own.
+def encode_step(step: Estimator, where: str, values: Encoder) -> dict[str, JSON]:
+    """One transformer as JSON; its arrays go to the encoder, those of vocabularies under names of their own.
 
     Parameters
     ----------
+    step : transformer
+    where : str
+        How to call it in messages.
     values : Encoder
+
+    Raises
+    ------
+    OptionError
+        For what a file cannot hold.
     """
-
-    def __init__(self, values: Encoder) -> None:
-        self._values, self._n_words = values, 0
-
-    def encode(self, step: Any, where: str) -> dict[str, JSON]:
-        """One transformer; an :class:`OptionError` says what about it a file cannot hold.
-
-        Parameters
-        ----------
-        step : transformer
-        where : str
-            How to call it in messages.
-        """
-        name = type(step).__name__
-        if name not in KINDS or type(step) is not class_of(name):
-            raise OptionError(
-                f"{where} is a {type(step).__module__}.{name}; a model file can hold {', '.join(KINDS)}, and then one "
-                "of the estimators of nhsvm"
-            )
-        kind, params = KINDS[name], step.get_params(deep=False)
-        fitted = {key: value for key, value in vars(step).items() if key not in params and key not in IGNORED}
-        for key in fitted:
-            if key not in kind.shapes and key not in kind.others:
-                raise OptionError(f"{where} cannot be saved: a model file has no place for {key!r} of a {name}")
-        _check_saved(name, params, where)
-        return {
-            "kind": name,
-            "params": {key: self._value(key, params[key], f"{where} cannot be saved: parameter") for key in params},
-            "fitted": {
-                key: self._value(key, fitted[key], f"{where} cannot be saved: fitted") for key in sorted(fitted)
-            },
-        }
-
-    def _value(self, key: str, value: Any, where: str) -> JSON:
-        if isinstance(value, type) and value in NUMPY.values():
-            return {"type": np.dtype(value).name}
-        if isinstance(value, np.dtype) and value.name in NUMPY:
-            return {"dtype": value.name}
-        if key in _VOCABULARIES and isinstance(value, dict) and (words := ordered(value)) is not None:
-            return {"vocabulary": self._words(words)}
-        if key in _VOCABULARIES and type(value) is list and all(type(word) is str for word in value):
-            return {"words": self._words(value)}
-        if type(value).__name__ == "TfidfTransformer":
-            return {"step": self.encode(value, f"{where} {key!r}")}
-        if isinstance(value, np.ndarray) and value.dtype == object:
-            return {"names": encode_array(value)}
-        try:
-            return {"value": self._values.encode(value)}
-        except NotStorable as reason:
-            raise OptionError(f"{where} {key!r} is {shorten(value)}, but {reason}") from None
-
-    def _words(self, words: list[str]) -> str:
-        prefix = f"{TEXT}{self._n_words}/"
-        self._n_words += 1
-        self._values.arrays |= {prefix + key: array for key, array in pack_words(words).items()}
-        return prefix
-
-
-def _check_saved(name: str, params: Mapping[str, Any], where: str) -> None:
-    problem = _param_problem(params) or _pattern_problem(params.get("token_pattern"))
-    if problem is not None:
-        raise OptionError(f"{where} cannot be saved: {problem}")
+    name = type(step).__name__
+    if name not in KINDS or type(step) is not class_of(name):
+        raise OptionError(
+            f"{where} is a {type(step).__module__}.{name}; a model file can hold {', '.join(KINDS)}, and then one "
+            "of the estimators of nhsvm"
+        )
+    params, fitted = step.get_params(deep=False), _fitted_values(step)
+    for key in fitted:
+        if key not in KINDS[name].fitted:
+            raise OptionError(f"{where} cannot be saved: a model file has no place for {key!r} of a {name}")
     try:
+        _check_harmless(name, params, trust_patterns=True)
         check_params(name, params)
     except Malformed as error:
         raise OptionError(f"{where} cannot be saved: {error}") from None
+    where = f"{where} cannot be saved:"
+    return {
+        "kind": name,
+        "params": {key: _encode_value(key, params[key], f"{where} parameter", values) for key in params},
+        "fitted": {key: _encode_value(key, fitted[key], f"{where} fitted", values) for key in sorted(fitted)},
+    }
 
 
-def _param_problem(params: Mapping[str, Any]) -> str | None:
-    """What a file must not ask of a transformer: running code, or opening other files."""
-    for name, value in params.items():
-        if callable(value) and not (name == "dtype" and value in NUMPY.values()):
-            return f"{name} is a function, and a model file holds no code; use the options that scikit-learn names"
-    if params.get("input", "content") != "content":
-        return f"input={params['input']!r} would open files; texts must be given as they are, input='content'"
-    if params.get("add_indicator"):
-        return "add_indicator=True is not supported"
-    return None
-
-
-def _pattern_problem(pattern: Any) -> str | None:
-    if pattern is None:
-        return None
-    if type(pattern) is not str or len(pattern) > _LONGEST_PATTERN:
-        return f"token_pattern must be text of at most {_LONGEST_PATTERN} characters, not {shorten(pattern)}"
+def _encode_value(key: str, value: object, where: str, values: Encoder) -> dict[str, JSON]:
+    if isinstance(value, type) and value in NUMPY.values():
+        return {"type": np.dtype(value).name}
+    if isinstance(value, np.dtype) and value.name in NUMPY:
+        return {"dtype": value.name}
+    if key in _VOCABULARIES and isinstance(value, dict) and (words := ordered(value)) is not None:
+        return {"vocabulary": _store_words(words, values)}
+    if key in _VOCABULARIES and isinstance(value, list) and all(type(word) is str for word in value):
+        return {"words": _store_words(value, values)}
+    if type(value).__name__ == "TfidfTransformer":
+        return {"step": encode_step(value, f"{where} {key!r}", values)}
+    if isinstance(value, np.ndarray) and value.dtype == object:
+        return {"names": encode_array(value)}
     try:
-        re.compile(pattern)
-    except (re.error, RecursionError, OverflowError) as error:
-        return f"token_pattern is no regular expression: {error}"
-    return None
+        return {"value": values.encode(value)}
+    except NotStorable as reason:
+        raise OptionError(f"{where} {key!r} is {shorten(value)}, but {reason}") from None
 
 
-class StepDecoder:
-    """Turns the JSON of a :class:`StepEncoder` into transformers again; whatever is wrong is :class:`Malformed`.
+def _store_words(words: list[str], values: Encoder) -> str:
+    number = sum(name.startswith(TEXT) for name in values.arrays) // 2
+    values.arrays |= {f"{TEXT}{number}/{key}": array for key, array in pack_words(words).items()}
+    return f"{TEXT}{number}/"
+
+
+def decode_step(part: JSON, values: Decoder, trust_patterns: bool = False, *, nested: bool = False) -> Estimator:
+    """The transformer that :func:`encode_step` was given; whatever is wrong is :class:`Malformed`.
 
     Parameters
     ----------
+    part : JSON
     values : Decoder
-    arrays : mapping of str to array
     trust_patterns : bool
         Accept regular expressions that are not scikit-learn's own; others are not even compiled.
+    nested : bool
+        Whether it is a part of another transformer.
     """
+    content = expect(part, dict, "a step")
+    name = entry(content, "kind", str)
+    if name not in KINDS or (nested and name != "TfidfTransformer"):
+        raise Malformed(f"it has a step of kind {shorten(name)}; this version of nhsvm knows {', '.join(KINDS)}")
+    params = {key: _decode_value(value, values) for key, value in entry(content, "params", dict).items()}
+    fitted = {key: _decode_value(value, values) for key, value in entry(content, "fitted", dict).items()}
+    try:
+        _check_harmless(name, params, trust_patterns)
+        unknown = [key for key in fitted if key not in KINDS[name].fitted]
+        if unknown:
+            raise Malformed(f"{unknown[0]!r} is no fitted value")
+    except Untrusted:
+        raise
+    except (Malformed, ValueError) as error:  # of arrays in place of options
+        raise Malformed(f"a {name}: {error}") from None
+    try:
+        return _made(name, params, fitted)
+    except Malformed as error:
+        raise Malformed(f"its parts do not make a {name}: {error}") from None
+    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError) as error:
+        raise Malformed(f"its parts do not make a {name}: {type(error).__name__}: {shorten(str(error))}") from error
 
-    def __init__(
-        self, values: Decoder, arrays: Mapping[str, npt.NDArray[Any]], *, trust_patterns: bool = False
-    ) -> None:
-        self._values, self._arrays, self._trust = values, arrays, trust_patterns
 
-    def decode(self, part: JSON, nested: bool = False) -> Any:
-        """One transformer."""
-        content = expect(part, dict, "a step")
-        name = entry(content, "kind", str)
-        if name not in KINDS or (nested and name != "TfidfTransformer"):
-            raise Malformed(f"it has a step of kind {shorten(name)}; this version of nhsvm knows {', '.join(KINDS)}")
-        kind = KINDS[name]
-        params = {key: self._value(value) for key, value in entry(content, "params", dict).items()}
-        fitted = {key: self._value(value) for key, value in entry(content, "fitted", dict).items()}
-        problem = _param_problem(params) or self._pattern_problem(name, params.get("token_pattern"))
-        if problem is None:
-            problem = next((f"{key!r} is no fitted value" for key in fitted if key not in _known(kind)), None)
-        if problem is not None:
-            raise Malformed(f"a {name}: {problem}")
-        try:
-            return _made(name, kind, params, fitted)
-        except Malformed as error:
-            raise Malformed(f"its parts do not make a {name}: {error}") from None
-        except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError) as error:
-            raise Malformed(f"its parts do not make a {name}: {type(error).__name__}: {shorten(str(error))}") from error
-
-    def _pattern_problem(self, name: str, pattern: Any) -> str | None:
-        """A regular expression is used only if somebody trusts it: some take forever on some texts, or to compile."""
-        if pattern in PATTERNS:
-            return None
-        if not self._trust and type(pattern) is str:
-            raise Untrusted(
-                f"its {name} splits texts by the regular expression {shorten(pattern)}, which is not scikit-learn's "
-                "own, and an expression can take forever on some texts; if you trust whoever made the file, load it "
-                "with trust_patterns=True (--trust-patterns)"
-            )
-        return _pattern_problem(pattern)
-
-    def _value(self, value: JSON) -> Any:
-        if not isinstance(value, dict) or len(value) != 1:
-            raise Malformed(f"{shorten(value)} is no value of a step")
-        [(tag, content)] = value.items()
-        if tag in ("type", "dtype"):
-            kind = NUMPY.get(expect(content, str, "the type of numbers"))
-            if kind is None:
-                raise Malformed(f"{shorten(content)} is no type of numbers")
-            return kind if tag == "type" else np.dtype(kind)
-        if tag in ("vocabulary", "words"):
-            words = unpack_words(
-                group(self._arrays, expect(content, str, "the name of a vocabulary")), self._values.budget
-            )
-            return words if tag == "words" else numbered(words)
-        if tag == "step":
-            return self.decode(content, nested=True)
-        if tag == "names":
-            return decode_array(expect(content, dict, "a list of names"), self._values.budget)
-        if tag == "value":
-            return self._values.decode(content)
+def _decode_value(value: JSON, values: Decoder) -> JSON:
+    if not isinstance(value, dict) or len(value) != 1:
         raise Malformed(f"{shorten(value)} is no value of a step")
+    [(tag, content)] = value.items()
+    if tag in ("type", "dtype"):
+        kind = NUMPY.get(expect(content, str, "the type of numbers"))
+        if kind is None:
+            raise Malformed(f"{shorten(content)} is no type of numbers")
+        return kind if tag == "type" else np.dtype(kind)
+    if tag in ("vocabulary", "words"):
+        words = unpack_words(group(values.arrays, expect(content, str, "the name of a vocabulary")), values.budget)
+        return words if tag == "words" else numbered(words)
+    if tag == "step":
+        return decode_step(content, values, nested=True)
+    if tag == "names":
+        return decode_array(expect(content, dict, "a list of names"), values.budget)
+    if tag == "value":
+        return values.decode(content)
+    raise Malformed(f"{shorten(value)} is no value of a step")
 
 
-def _known(kind: Kind) -> set[str]:
-    return {*kind.shapes, *kind.others}
-
-
-def _made(name: str, kind: Kind, params: dict[str, Any], fitted: dict[str, Any]) -> Any:
+def _made(name: str, params: Options, fitted: Options) -> Estimator:
     """A transformer of its parts; Malformed, or an error of scikit-learn's own checks, if they do not fit."""
     from joblib import cpu_count
 
     check_params(name, params)
     if params.get("n_jobs") is not None:  # scikit-learn begins as many threads as it is told
         params = {**params, "n_jobs": min(params["n_jobs"], cpu_count())}
-    step = class_of(name)(**params)
-    if hasattr(step, "_parameter_constraints"):
+    step, kind = class_of(name)(**params), KINDS[name]
+    if kind.module.startswith("sklearn"):
         step._validate_params()
     else:
         step._check_options()  # a transformer of nhsvm
@@ -532,10 +499,10 @@ def _made(name: str, kind: Kind, params: dict[str, Any], fitted: dict[str, Any])
     return step
 
 
-# -- vocabularies -----------------------------------------------------------------------------------------------------
+# -- vocabularies ------------------------------------------------------------------------------------------------------
 
 
-def pack_words(words: Sequence[str]) -> Arrays:
+def pack_words(words: Sequence[str]) -> dict[str, Array]:
     """Words as two arrays.
 
     Examples
@@ -548,7 +515,7 @@ def pack_words(words: Sequence[str]) -> Arrays:
     return {"utf8": np.frombuffer(b"".join(raw), dtype=np.uint8), "ends": ends}
 
 
-def unpack_words(arrays: Mapping[str, npt.NDArray[Any]], budget: Budget) -> list[str]:
+def unpack_words(arrays: Arrays, budget: Budget) -> list[str]:
     """The words again; raises :class:`Malformed` for arrays that are none."""
     utf8, ends = check_words(arrays, budget)
     raw = utf8.tobytes()
@@ -558,14 +525,14 @@ def unpack_words(arrays: Mapping[str, npt.NDArray[Any]], budget: Budget) -> list
         raise Malformed(f"a term of a vocabulary is not UTF-8: {error.reason}") from None
 
 
-def ordered(vocabulary: Mapping[Any, Any]) -> list[str] | None:
+def ordered(vocabulary: Mapping[object, object]) -> list[str] | None:
     """The terms of a vocabulary by their numbers, or None if it has others than text and the numbers from 0."""
-    found: list[Any] = [None] * len(vocabulary)
+    found: dict[int, str] = {}
     for term, number in vocabulary.items():
-        if type(term) is not str or not isinstance(number, (int, np.integer)) or not 0 <= number < len(found):
+        if not (type(term) is str and isinstance(number, (int, np.integer)) and 0 <= number < len(vocabulary)):
             return None
-        found[number] = term
-    return None if any(term is None for term in found) else found
+        found[int(number)] = term
+    return [found[number] for number in range(len(found))] if len(found) == len(vocabulary) else None
 
 
 def numbered(words: Sequence[str]) -> dict[str, int]:

@@ -9,27 +9,22 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import fields
-from os import PathLike
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from nhsvm._atomic import PathArg
 from nhsvm.errors import HierarchyError, LabelError
 from nhsvm.hierarchy import Hierarchy, VirtualLeaf
 from nhsvm.losses import LOSSES
-from nhsvm.model.checks import JSON, MAX_DEPTH, Budget, Malformed, apart, check_edges, entry, expect, reading, shorten
-from nhsvm.model.file import storable
+from nhsvm.model.checks import MAX_DEPTH, Arrays, Budget, Malformed, apart, check_edges, entry, expect, reading, shorten
+from nhsvm.model.file import DTYPES, storable
+from nhsvm.typing import JSON, Array, Label
 from nhsvm.weights import SCHEMES
 
-Label = Hashable
-
 PLAIN = (str, int, bool, type(None), float)
-_SCALARS: tuple[type[np.generic], ...] = (np.bool_, np.str_, np.float16, np.float32, np.float64)
-_SCALARS += (np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64)
-NUMPY = {np.dtype(kind).name: kind for kind in _SCALARS}
+NUMPY: dict[str, type[np.generic]] = {dtype.name: dtype.type for dtype in DTYPES.values()} | {"str": np.str_}
 _NOT_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 _MAX_BITS = 10_000  # of an int; Python refuses to read numbers of more than 4300 digits
 _MAX_CHARACTERS = 2**28  # in an array of strings, where each takes as much room as the longest: 1 GiB
@@ -55,22 +50,21 @@ class Encoder:
 
     def __init__(self) -> None:
         self.hierarchies: list[JSON] = []
-        self.arrays: dict[str, npt.NDArray[Any]] = {}
+        self.arrays: dict[str, Array] = {}
         self._met: list[Hierarchy] = []
 
     def hierarchy(self, hierarchy: Hierarchy) -> int:
         """The number of a hierarchy in ``hierarchies``."""
-        for number, met in enumerate(self._met):
-            if met is hierarchy:
-                return number
+        number = next((number for number, met in enumerate(self._met) if met is hierarchy), len(self._met))
+        if number < len(self._met):
+            return number
         part, arrays = hierarchy_to_parts(hierarchy)
-        number = len(self._met)
         self.arrays |= {f"hierarchy/{number}/{name}": array for name, array in arrays.items()}
         self.hierarchies.append(part)
         self._met.append(hierarchy)
         return number
 
-    def encode(self, value: Any, depth: int = 0) -> JSON:
+    def encode(self, value: object, depth: int = 0) -> JSON:
         """One value as JSON; raises :class:`NotStorable`."""
         if depth > MAX_DEPTH:
             raise NotStorable(f"it is nested more than {MAX_DEPTH} deep")
@@ -82,11 +76,15 @@ class Encoder:
             return {"dict": [[self.encode(key, depth + 1), self.encode(value[key], depth + 1)] for key in value]}
         try:
             if isinstance(value, np.ndarray):
-                return self._array(value)
+                if not storable(value):
+                    return {"labels": encode_array(value)}
+                array = f"value/{len(self.arrays)}"
+                self.arrays[array] = value
+                return {"array": array}
             if isinstance(value, Hierarchy):
                 return {"hierarchy": self.hierarchy(value)}
             for name, scheme in SCHEMES.items():
-                if type(value) is scheme:
+                if type(value) is scheme and is_dataclass(value):
                     options = {field.name: getattr(value, field.name) for field in fields(value)}
                     return {"weights": [name, self.encode(options, depth + 1)]}
             for name, loss in LOSSES.items():
@@ -98,25 +96,18 @@ class Encoder:
             problem = str(error) if isinstance(value, Hierarchy) else _WHAT
             raise NotStorable(f"it is a {kind.__module__}.{kind.__qualname__}; {problem}") from None
 
-    def _array(self, array: npt.NDArray[Any]) -> JSON:
-        if not storable(array):
-            return {"labels": encode_array(array)}
-        name = f"value/{len(self.arrays)}"
-        self.arrays[name] = array
-        return {"array": name}
-
 
 class Decoder:
     """Turns the JSON of an :class:`Encoder` into values again."""
 
-    def __init__(self, hierarchies: JSON, arrays: Mapping[str, npt.NDArray[Any]], budget: Budget) -> None:
-        self._arrays, self.budget = arrays, budget
+    def __init__(self, hierarchies: JSON, arrays: Arrays, budget: Budget) -> None:
+        self.arrays, self.budget = arrays, budget
         self.hierarchies = [
             decode_hierarchy(part, group(arrays, f"hierarchy/{number}/"), budget)
             for number, part in enumerate(expect(hierarchies, list, "the list of hierarchies"))
         ]
 
-    def decode(self, value: JSON, depth: int = 0) -> Any:
+    def decode(self, value: JSON, depth: int = 0) -> JSON:
         """One value."""
         if depth > MAX_DEPTH:
             raise Malformed(f"a value is nested more than {MAX_DEPTH} deep")
@@ -135,7 +126,7 @@ class Decoder:
             if tag == "hierarchy":
                 return dict(enumerate(self.hierarchies))[expect(content, int, "the number of a hierarchy")]
             if tag == "array":
-                return self._arrays[content]
+                return self.arrays[content]
             if tag == "weights":
                 name, options = content
                 return SCHEMES[name](**self.decode(options, depth + 1))
@@ -146,7 +137,7 @@ class Decoder:
         return decode_array(content, self.budget) if tag == "labels" else decode_label(value, depth)
 
 
-def group(arrays: Mapping[str, npt.NDArray[Any]], prefix: str) -> dict[str, npt.NDArray[Any]]:
+def group(arrays: Arrays, prefix: str) -> dict[str, Array]:
     """The arrays whose names begin so, without that beginning."""
     return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
 
@@ -154,7 +145,7 @@ def group(arrays: Mapping[str, npt.NDArray[Any]], prefix: str) -> dict[str, npt.
 # -- hierarchies ------------------------------------------------------------------------------------------------------
 
 
-def hierarchy_to_parts(hierarchy: Hierarchy) -> tuple[dict[str, JSON], dict[str, npt.NDArray[Any]]]:
+def hierarchy_to_parts(hierarchy: Hierarchy) -> tuple[dict[str, JSON], dict[str, Array]]:
     """The labels as JSON, and the arrays ``parent`` and ``child`` of node numbers, ordered by child.
 
     Raises
@@ -171,9 +162,7 @@ def hierarchy_to_parts(hierarchy: Hierarchy) -> tuple[dict[str, JSON], dict[str,
     return {"labels": encode_labels(hierarchy.nodes)}, {"parent": parent, "child": child}
 
 
-def hierarchy_from_parts(
-    part: Mapping[str, JSON], arrays: Mapping[str, npt.NDArray[Any]], path: str | PathLike[str] = "a model file"
-) -> Hierarchy:
+def hierarchy_from_parts(part: Mapping[str, JSON], arrays: Arrays, path: PathArg = "a model file") -> Hierarchy:
     """The hierarchy, with the same numbers for the same nodes.
 
     Parameters
@@ -191,7 +180,7 @@ def hierarchy_from_parts(
         return decode_hierarchy(dict(part), arrays, Budget(sum(array.nbytes for array in arrays.values())))
 
 
-def decode_hierarchy(part: JSON, arrays: Mapping[str, npt.NDArray[Any]], budget: Budget) -> Hierarchy:
+def decode_hierarchy(part: JSON, arrays: Arrays, budget: Budget) -> Hierarchy:
     """As :func:`hierarchy_from_parts`, for callers that know the file."""
     labels = decode_labels(expect(part, dict, "a hierarchy").get("labels"))
     parent, child = check_edges(len(labels), arrays, budget)
@@ -204,18 +193,15 @@ def decode_hierarchy(part: JSON, arrays: Mapping[str, npt.NDArray[Any]], budget:
     # compared one by one, and not by value, for True == 1
     if any(a is not b for a, b in zip(hierarchy.nodes, labels, strict=True)):
         raise Malformed("the nodes of its hierarchy are in another order than that of this library")
-    _check_virtual_leaves(hierarchy)
-    return hierarchy
-
-
-def _check_virtual_leaves(hierarchy: Hierarchy) -> None:
-    """Each is a leaf, right below the node it stands for and no other."""
-    graph, nodes = hierarchy.graph, hierarchy.nodes
-    for number in np.flatnonzero(hierarchy.is_virtual):
-        leaf, above = nodes[number], graph.parents.row(number)
+    graph = hierarchy.graph
+    for number in np.flatnonzero(
+        hierarchy.is_virtual
+    ):  # each is a leaf, right below the node it stands for and no other
+        leaf, above = labels[number], graph.parents.row(number)
         assert isinstance(leaf, VirtualLeaf)
-        if len(above) != 1 or nodes[above[0]] != leaf.of or not graph.is_leaf[number]:
+        if len(above) != 1 or labels[above[0]] != leaf.of or not graph.is_leaf[number]:
             raise Malformed(f"a virtual leaf of its hierarchy is not where it belongs, below {leaf.of!r}")
+    return hierarchy
 
 
 # -- labels -----------------------------------------------------------------------------------------------------------
@@ -252,7 +238,7 @@ def encode_label(label: Label, depth: int = 0) -> JSON:
     if isinstance(label, VirtualLeaf):
         return {"virtual_leaf": encode_label(label.of, depth + 1)}
     name = _numpy_name(kind)
-    if name:
+    if name and isinstance(label, np.generic):
         return {"numpy": [name, encode_label(_item(label), depth + 1)]}
     raise LabelError(
         f"{shorten(label)} is a {kind.__module__}.{kind.__qualname__}, which cannot be stored in a model file; labels "
@@ -291,7 +277,7 @@ def encode_labels(labels: Sequence[Label]) -> JSON:
     kinds = {type(label) for label in labels}
     name = _numpy_name(kinds.pop()) if len(kinds) == 1 else None
     if name:
-        return {"numpy": name, "labels": [encode_label(_item(label)) for label in labels]}
+        return {"numpy": name, "labels": [encode_label(label)["numpy"][1] for label in labels]}
     # strings, by far the most common, without the call
     return [label if type(label) is str else encode_label(label) for label in labels]
 
@@ -306,7 +292,7 @@ def decode_labels(value: JSON) -> list[Label]:
     return [_scalar(NUMPY[name], decode_label(item)) for item in entry(value, "labels", list)]
 
 
-def encode_array(array: npt.NDArray[Any]) -> JSON:
+def encode_array(array: Array) -> JSON:
     """A 1-D array of labels, such as ``classes_``: of strings, numbers, bools or objects.
 
     Strings come back as wide as the longest of them, numbers in the byte order of the machine.
@@ -319,12 +305,12 @@ def encode_array(array: npt.NDArray[Any]) -> JSON:
     if not name:
         raise LabelError(f"labels in an array of type {array.dtype} cannot be stored in a model file; use objects")
     labels = array.tolist()
-    if name == "str" and not _fits(labels):
+    if name == "str" and len(labels) * max(map(len, labels), default=0) > _MAX_CHARACTERS:
         raise LabelError(f"an array of {len(labels)} strings, some of them very long, is too large; use objects")
     return {"dtype": name, "labels": [encode_label(label) for label in labels]}
 
 
-def decode_array(value: JSON, budget: Budget) -> npt.NDArray[Any]:
+def decode_array(value: JSON, budget: Budget) -> Array:
     """The array that :func:`encode_array` was given."""
     name = entry(expect(value, dict, "an array of labels"), "dtype", str)
     if name == "object":
@@ -338,9 +324,10 @@ def decode_array(value: JSON, budget: Budget) -> npt.NDArray[Any]:
     if name not in NUMPY:
         raise Malformed(f"an array of labels of an unknown type {shorten(name)}")
     labels = [decode_label(item) for item in entry(value, "labels", list)]
-    scalars: list[Any] = [_scalar(NUMPY[name], label) for label in labels]
+    scalars = [_scalar(NUMPY[name], label) for label in labels]
     if name == "str":  # each takes as much room as the longest
-        budget.take(4 * len(scalars) * max(map(len, scalars), default=0), "an array of labels as wide as the longest")
+        longest = max((len(label) for label in labels if isinstance(label, str)), default=0)
+        budget.take(4 * len(scalars) * longest, "an array of labels as wide as the longest")
     return np.array(scalars, dtype=NUMPY[name])
 
 
@@ -358,12 +345,12 @@ def _numpy_name(kind: type) -> str | None:
     return name if name in NUMPY else None
 
 
-def _item(label: Any) -> Any:
+def _item(label: np.generic) -> Label:
     """The Python value of a numpy scalar; its own ``item`` and ``str`` drop NULs at the end of a string."""
     return str.__str__(label) if isinstance(label, str) else label.item()
 
 
-def _scalar(kind: type[np.generic], value: Any) -> np.generic:
+def _scalar(kind: type[np.generic], value: JSON) -> np.generic:
     """A numpy scalar of exactly that value."""
     try:
         with np.errstate(over="raise"):
@@ -374,7 +361,3 @@ def _scalar(kind: type[np.generic], value: Any) -> np.generic:
     if made is None or type(back) is not type(value) or not (back == value or value != value):
         raise Malformed(f"{shorten(value)} is no {kind.__name__}")
     return made
-
-
-def _fits(labels: Sequence[Any]) -> bool:
-    return len(labels) * max(map(len, labels), default=0) <= _MAX_CHARACTERS

@@ -146,16 +146,16 @@ EXPERIMENTS: Family[Experiment, Callable[..., list[Path]]] = Family(
             example="--data data --sets clinc150,reuters21578",
         ),
         _experiment(
-            "norms", "table_1.reproduce",
+            "norms", "theory.reproduce_norms",
             "Table 1: the norms of weight matrices, computed, beside their closed forms.", _SEED,
         ),
         _experiment(
-            "invariance", "weights.reproduce_invariance",
+            "invariance", "theory.reproduce_invariance",
             "Theorem 1 and Figure 1: what copies of nodes do to HSVM and to NHSVM.",
             _SEED, _QUICK._replace(help="Fewer points of the curves."),
         ),
         _experiment(
-            "weights", "weights.reproduce_weights", "What each scheme of weights does to example hierarchies."
+            "weights", "theory.reproduce_weights", "What each scheme of weights does to example hierarchies."
         ),
     ],
 )  # fmt: skip

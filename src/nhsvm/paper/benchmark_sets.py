@@ -5,13 +5,12 @@ A set knows its files, and loads as a :class:`TrainTest`: features, labels, a hi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.impute import SimpleImputer
@@ -25,16 +24,15 @@ from nhsvm.features import BM25Transformer
 from nhsvm.hierarchy import Hierarchy
 from nhsvm.model_selection import PAPER_LAMBDAS, hold_out_split
 from nhsvm.paper.tables import HELD_OUT
-from nhsvm.typing import FloatArray
+from nhsvm.typing import Array, Label, Matrix
 
 DEPTH = 5  # of labels of WIKI, counted in edges on the longest way from the root
 N_TERMS = 1000  # of WIKI d5: the paper's Table 2 has d = 1000, not how they were chosen; we take the most frequent
 PER_CLASS = 100  # images: the paper's N = 100K for 1,000 synsets
 BM25, DENSE = "BM25, length one", "standardised"
 
-Labels = npt.NDArray[Any] | list[list[Hashable]]  # one a sample, or a list of them a sample
-Features: TypeAlias = FloatArray | sp.csr_matrix
-Part: TypeAlias = tuple[Features, Labels]
+Labels: TypeAlias = Array | list[list[Label]]  # one a sample, or a list of them a sample
+Part: TypeAlias = tuple[Matrix, Labels]
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,34 +130,29 @@ def _lshtc_dryrun(data: Path, seed: int) -> TrainTest:
     folder = data / "lshtc_dryrun"
     train = read_lshtc(there(folder / "train.txt"), there(folder / "cat_hier.txt"), drop_root=True, ignore=0)
     test = read_lshtc(there(folder / "test.txt"), ignore=0, like=train)
-    assert train.hierarchy is not None
     X, X_test = count_features(train.X, test.X)
-    return TrainTest(train.hierarchy, (X, train.y), (X_test, test.y), f"term counts: {BM25}")
+    return TrainTest(_hierarchy(train), (X, train.y), (X_test, test.y), f"term counts: {BM25}")
 
 
 def _texts(name: str, *, multilabel: bool) -> BenchmarkSet:
+    """Of sets with one label, samples with several are left out; so is a validation part, as in published results."""
+
     def load(data: Path, seed: int) -> TrainTest:
-        return _text_set(data / name, multilabel)
+        docs, tree = there(data / name / "docs.jsonl"), there(data / name / "hierarchy.tsv")
+        found = read_jsonl(
+            docs, hierarchy=tree, drop_root=True, drop_implied=True, multilabel=True, extra="split"
+        )  # fmt: skip
+        texts, y = _texts_of(found), found.y
+        if not multilabel:
+            y = [labels[0] if len(labels) == 1 else None for labels in y]
+        used = [i for i, labels in enumerate(y) if labels is not None]
+        train, test = ([i for i in used if found.extra["split"][i] == part] for part in ("train", "test"))
+        X, X_test = text_features(*([texts[i] for i in rows] for rows in (train, test)))
+        of = [y[i] for i in train], [y[i] for i in test]
+        y_train, y_test = of if multilabel else map(np.array, of)
+        return TrainTest(_hierarchy(found), (X, y_train), (X_test, y_test), f"words: {BM25}")
 
     return BenchmarkSet(load, (f"{name}/docs.jsonl", f"{name}/hierarchy.tsv"))
-
-
-def _text_set(folder: Path, multilabel: bool) -> TrainTest:
-    """Of sets with one label, samples with several are left out; so is a validation part, as in published results."""
-    data = read_jsonl(
-        there(folder / "docs.jsonl"), hierarchy=there(folder / "hierarchy.tsv"), drop_root=True, drop_implied=True,
-        multilabel=True, extra="split",
-    )  # fmt: skip
-    assert data.hierarchy is not None
-    assert data.texts is not None
-    used = [i for i, labels in enumerate(data.y) if multilabel or len(labels) == 1]
-    split = {part: [i for i in used if data.extra["split"][i] == part] for part in ("train", "test")}
-    texts = {part: [data.texts[i] for i in rows] for part, rows in split.items()}
-    y: dict[str, Any] = {part: [data.y[i] for i in rows] for part, rows in split.items()}
-    if not multilabel:
-        y = {part: np.array([labels[0] for labels in rows]) for part, rows in y.items()}
-    X, X_test = text_features(texts["train"], texts["test"])
-    return TrainTest(data.hierarchy, (X, y["train"]), (X_test, y["test"]), f"words: {BM25}")
 
 
 def _arff(name: str, parts: tuple[str, ...], *, multilabel: bool = True, effort: Effort = USUAL) -> BenchmarkSet:
@@ -170,18 +163,11 @@ def _arff(name: str, parts: tuple[str, ...], *, multilabel: bool = True, effort:
         for file in files:
             like = found[0] if found else None
             found.append(read_hmc_arff(there(data / file), multilabel=multilabel, like=like))
-        return _dense_set(found)
+        X = dense_features(*(part.X for part in found))
+        train, *validation, test = zip(X, (part.y for part in found), strict=True)
+        return TrainTest(_hierarchy(found[0]), train, test, f"numbers: {DENSE}", *validation)
 
     return BenchmarkSet(load, files, effort)
-
-
-def _dense_set(found: list[Dataset]) -> TrainTest:
-    """Training, validation if there are three, and test samples."""
-    hierarchy = found[0].hierarchy
-    assert hierarchy is not None
-    parts: list[Any] = list(zip(dense_features(*(part.X for part in found)), (part.y for part in found), strict=True))
-    validation = parts[1] if len(parts) > 2 else None
-    return TrainTest(hierarchy, parts[0], parts[-1], f"numbers: {DENSE}", validation)
 
 
 _YEAST = (".train", ".valid", ".test")
@@ -289,11 +275,8 @@ def _ipc(data: Path, seed: int) -> TrainTest:
         return _challenge(found, seed, None)
     train = read_wipo_alpha(found["train"])
     test = read_wipo_alpha(found["test"], hierarchy=train.hierarchy, on_error="skip")
-    assert train.hierarchy is not None
-    assert train.texts is not None
-    assert test.texts is not None
-    X, X_test = text_features(train.texts, test.texts)
-    return TrainTest(train.hierarchy, (X, train.y), (X_test, test.y), f"words of title, abstract, claims: {BM25}")
+    X, X_test = text_features(_texts_of(train), _texts_of(test))
+    return TrainTest(_hierarchy(train), (X, train.y), (X_test, test.y), f"words of title, abstract, claims: {BM25}")
 
 
 def _dmoz(data: Path, seed: int) -> TrainTest:
@@ -305,30 +288,27 @@ def _challenge(found: Found, seed: int, ignore: int | None) -> TrainTest:
     train = read_lshtc(found["train"], found["hierarchy"], ignore=ignore)
     others = [read_lshtc(found[part], ignore=ignore, like=train) for part in ("validation", "test") if part in found]
     X, *more = count_features(train.X, *(part.X for part in others))
-    assert train.hierarchy is not None
     features = f"term counts: {BM25}"
     if not others:
-        return _split(train.hierarchy, X, train.y, seed, features)
-    labelled: list[tuple[Any, Any]] = [(X_part, part.y) for X_part, part in zip(more, others, strict=True)]
-    validation = labelled[0] if len(labelled) == 2 else None
-    return TrainTest(train.hierarchy, (X, train.y), labelled[-1], features, validation)
+        return _split(_hierarchy(train), X, train.y, seed, features)
+    *validation, test = zip(more, (part.y for part in others), strict=True)
+    return TrainTest(_hierarchy(train), (X, train.y), test, features, *validation)
 
 
 def _wiki(data: Path, seed: int) -> TrainTest:
     found = ORIGINALS["wiki_d5"].located(data)
     rows = read_lshtc(found["train"], found["hierarchy"], multilabel=True)
     hierarchy, kept, y = cut_to_depth(rows, DEPTH)
-    counts: Any = rows.X
+    counts: Matrix = rows.X
     counts = counts[kept]
     often = np.sort(np.argsort(-np.bincount(counts.indices, minlength=counts.shape[1]), kind="stable")[:N_TERMS])
     (X,) = count_features(counts[:, often])
     return _split(hierarchy, X, y, seed, f"the {len(often):,} most frequent terms: {BM25}")
 
 
-def cut_to_depth(rows: Dataset, depth: int) -> tuple[Hierarchy, list[int], list[list[Any]]]:
+def cut_to_depth(rows: Dataset, depth: int) -> tuple[Hierarchy, list[int], list[list[Label]]]:
     """The hierarchy of labels up to a depth, the samples that have one, and these labels."""
-    h = rows.hierarchy
-    assert h is not None
+    h = _hierarchy(rows)
     shallow = {node for node, level in zip(h.nodes, h.graph.level.tolist(), strict=True) if level <= depth}
     labels = [[label for label in sample if label in shallow] for sample in rows.y]
     kept = [i for i, sample in enumerate(labels) if sample]
@@ -337,7 +317,7 @@ def cut_to_depth(rows: Dataset, depth: int) -> tuple[Hierarchy, list[int], list[
     return h.subset({label for sample in labels for label in sample}), kept, [labels[i] for i in kept]
 
 
-def _split(hierarchy: Hierarchy, X: Any, y: Any, seed: int, features: str) -> TrainTest:
+def _split(hierarchy: Hierarchy, X: Matrix, y: Labels, seed: int, features: str) -> TrainTest:
     """A fifth to test, stratified."""
     train, test = hold_out_split(y, test_size=HELD_OUT, random_state=seed, hierarchy=hierarchy)
     parts = [(X[rows], [y[i] for i in rows] if isinstance(y, list) else y[rows]) for rows in (train, test)]
@@ -347,9 +327,8 @@ def _split(hierarchy: Hierarchy, X: Any, y: Any, seed: int, features: str) -> Tr
 def _imagenet(data: Path, seed: int) -> TrainTest:
     folder = ORIGINALS["imagenet"].located(data)["folder"]
     train, test = read_ilsvrc2010(folder, per_class=PER_CLASS), read_ilsvrc2010(folder, "val")
-    assert train.hierarchy is not None
     parts = [(normalize(part.X), part.y) for part in (train, test)]
-    return TrainTest(train.hierarchy, parts[0], parts[1], "counts of 1,000 visual words, length one")
+    return TrainTest(_hierarchy(train), parts[0], parts[1], "counts of 1,000 visual words, length one")
 
 
 ORIGINALS: dict[str, Original] = {
@@ -397,19 +376,29 @@ def there(path: Path) -> Path:
     return found
 
 
-def text_features(train: Sequence[str], *others: Sequence[str]) -> list[Any]:
+def _hierarchy(data: Dataset) -> Hierarchy:
+    assert data.hierarchy is not None
+    return data.hierarchy
+
+
+def _texts_of(data: Dataset) -> Sequence[str]:
+    assert data.texts is not None
+    return data.texts
+
+
+def text_features(train: Sequence[str], *others: Sequence[str]) -> list[Matrix]:
     """Words that come in two training texts at least, with BM25 weights, every text of length one."""
     counter = CountVectorizer(min_df=2, dtype=np.float64)
     return count_features(counter.fit_transform(train), *(counter.transform(other) for other in others))
 
 
-def count_features(train: Any, *others: Any) -> list[Any]:
+def count_features(train: Matrix, *others: Matrix) -> list[Matrix]:
     """Term counts with BM25 weights, as in the paper, every sample of length one."""
     steps = make_pipeline(BM25Transformer(), Normalizer()).fit(train)
     return [steps.transform(X).tocsr() for X in (train, *others)]
 
 
-def dense_features(train: Any, *others: Any) -> list[Any]:
+def dense_features(train: Matrix, *others: Matrix) -> list[Matrix]:
     """Missing values are means; columns have mean 0 and variance 1 / n_features, so samples have length one or so."""
     if np.isnan(train).all(axis=0).any():
         raise DataError("a feature has no value in any training sample")

@@ -5,18 +5,14 @@ Every model's settings are chosen on held-out samples; then it learns from all t
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from itertools import permutations
 from pathlib import Path
 from time import process_time
-from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
-from threadpoolctl import threadpool_limits
 
 from nhsvm.errors import DataError, OptionError
 from nhsvm.estimators import HSVM, NHSVM, SSVM, FlatSVM
@@ -24,14 +20,14 @@ from nhsvm.hierarchy import Hierarchy
 from nhsvm.metrics import example_jaccard, f1, hierarchical_f1
 from nhsvm.model_selection import paper_grid, tune
 from nhsvm.paper import Note
-from nhsvm.paper.benchmark_sets import OURS, SETS, Effort, Features, Labels, TrainTest
-from nhsvm.paper.tables import HELD_OUT, MODELS, Stored, mcnemar, paired, setting_in_words, versions
-from nhsvm.typing import BoolArray, FloatArray
+from nhsvm.paper.benchmark_sets import OURS, SETS, Effort, Labels, TrainTest
+from nhsvm.paper.tables import HELD_OUT, MODELS, Stored, mcnemar, paired, same_bits, setting_in_words, versions
+from nhsvm.typing import JSON, BoolArray, FloatArray, Label, LabelsLike, Matrix, Options
 
 Svm = FlatSVM | HSVM | NHSVM | SSVM
+KINDS: dict[str, type[Svm]] = {kind.__name__: kind for kind in (FlatSVM, HSVM, NHSVM, SSVM)}
 Scores = BoolArray | FloatArray  # of every test sample
 Facts = dict[str, int | float | str]
-_KINDS: dict[str, type[Svm]] = {"FlatSVM": FlatSVM, "HSVM": HSVM, "NHSVM": NHSVM, "SSVM": SSVM}
 
 
 def chosen_sets(data: Path, names: Sequence[str] | None = None) -> list[str]:
@@ -86,22 +82,21 @@ def run(
     ------
     name, result : str, SetResult
     """
-    return _each(data, chosen_sets(data, names), seed, done or Results, note)
+    chosen = chosen_sets(data, names)  # an error in them comes before the first is asked for
 
+    def told(name: str, text: str) -> None:
+        note(f"{name}: {text}")
 
-def _each(
-    data: Path, names: Sequence[str], seed: int, done: Callable[[], Results], note: Note
-) -> Iterator[tuple[str, SetResult]]:
-    for name in names:
-        known, effort = done().sets.get(name), SETS[name].effort
-        if known is not None and (known.seed, known.effort) == (seed, effort):
-            note(f"{name}: done before")
-            continue
-        yield name, run_set(SETS[name].load(data, seed), effort, seed, versions(), partial(_named, note, name))
+    def results() -> Iterator[tuple[str, SetResult]]:
+        for name in chosen:
+            known, effort = (done or Results)().sets.get(name), SETS[name].effort
+            if known is not None and (known.seed, known.effort) == (seed, effort):
+                note(f"{name}: done before")
+                continue
+            samples = SETS[name].load(data, seed)
+            yield name, run_set(samples, effort, seed, versions(), partial(told, name))
 
-
-def _named(note: Note, name: str, text: str) -> None:
-    note(f"{name}: {text}")
+    return results()
 
 
 # -- one set -----------------------------------------------------------------------------------------------------------
@@ -109,13 +104,15 @@ def _named(note: Note, name: str, text: str) -> None:
 
 def run_set(samples: TrainTest, effort: Effort, seed: int, versions: str, note: Note = lambda _: None) -> SetResult:
     """Every model on one set; ``note`` is told of every fit."""
-    with threadpool_limits(1), warnings.catch_warnings():  # the last bits of a product depend on the threads of BLAS
-        warnings.simplefilter("ignore", ConvergenceWarning)  # the gap is in the table
+    with same_bits():  # fits that end early are in the table, with their gap
         found = {model: _model(model, samples, effort, seed, note) for model in MODELS}
-    right = {model: values for model, (_, values) in found.items()}
     outcomes = {model: outcome for model, (outcome, _) in found.items()}
-    pairs = tuple(_pairs(right, samples.multilabel))
-    return SetResult(facts_of(samples), effort, seed, outcomes, pairs, versions)
+    pairs = []
+    for first, second in permutations(MODELS, 2):
+        a, b = found[first][1], found[second][1]
+        p = paired(a, b).p if samples.multilabel else mcnemar(a, b)
+        pairs.append(Pair(first, second, 100 * float(np.mean(a) - np.mean(b)), p))
+    return SetResult(facts_of(samples), effort, seed, outcomes, tuple(pairs), versions)
 
 
 def facts_of(samples: TrainTest) -> Facts:
@@ -136,7 +133,7 @@ def facts_of(samples: TrainTest) -> Facts:
     }
 
 
-def variants(model: str, samples: TrainTest, effort: Effort) -> list[dict[str, list[Any]]] | None:
+def variants(model: str, samples: TrainTest, effort: Effort) -> list[Options] | None:
     """The grid of a model, but λ: what the paper tries for NHSVM, both losses that SSVM can have; None if one."""
     if model == "SSVM" and not samples.multilabel and not effort.few:
         return [{"loss": ["zero_one", "hamming"]}]
@@ -147,9 +144,9 @@ def variants(model: str, samples: TrainTest, effort: Effort) -> list[dict[str, l
 
 
 def _model(name: str, samples: TrainTest, effort: Effort, seed: int, note: Note) -> tuple[Outcome, Scores]:
-    estimator = _KINDS[name](samples.hierarchy, tol=effort.tol, max_iter=effort.search_iter, random_state=seed)
+    estimator = KINDS[name](samples.hierarchy, tol=effort.tol, max_iter=effort.search_iter, random_state=seed)
     shown = "jaccard" if samples.multilabel else "accuracy"
-    scoring: Any = {shown: partial(_jaccard, samples.hierarchy)} if samples.multilabel else shown
+    scoring = {shown: partial(_jaccard, samples.hierarchy)} if samples.multilabel else shown
     found = tune(
         estimator, *samples.train, grid=variants(name, samples, effort), lam=effort.lambdas, scoring=scoring,
         test_size=HELD_OUT, validation=samples.validation, refit=False, search_tol=effort.tol, patience=effort.patience,
@@ -172,7 +169,7 @@ def _model(name: str, samples: TrainTest, effort: Effort, seed: int, note: Note)
     return outcome, scores
 
 
-def _jaccard(hierarchy: Hierarchy, estimator: Svm, X: Features, y: Labels) -> float:
+def _jaccard(hierarchy: Hierarchy, estimator: Svm, X: Matrix, y: Labels) -> float:
     """Of sets that are not proved to be the best on a DAG, since that can take seconds a sample."""
     return float(example_jaccard(y, estimator.predict(X, exact=False), hierarchy=hierarchy))
 
@@ -189,15 +186,8 @@ def per_sample(y: Labels, predicted: Labels, multilabel: bool) -> Scores:
     return np.array([len(a & b) / len(a | b) if a | b else 1.0 for a, b in sets])
 
 
-def _as_set(labels: Hashable | list[Hashable] | set[Hashable]) -> frozenset[Hashable]:
+def _as_set(labels: LabelsLike) -> frozenset[Label]:
     return frozenset(labels) if isinstance(labels, (list, tuple, set, frozenset)) else frozenset([labels])
-
-
-def _pairs(scores: dict[str, Scores], multilabel: bool) -> Iterator[Pair]:
-    for first, second in permutations(MODELS, 2):
-        a, b = scores[first], scores[second]
-        p = paired(a, b).p if multilabel else mcnemar(a, b)
-        yield Pair(first, second, 100 * float(np.mean(a) - np.mean(b)), p)
 
 
 # -- results -----------------------------------------------------------------------------------------------------------
@@ -281,7 +271,7 @@ class SetResult:
         return next(pair for pair in self.pairs if (pair.first, pair.second) == (first, second))
 
     @classmethod
-    def from_dict(cls, read: Any) -> SetResult:
+    def from_dict(cls, read: JSON) -> SetResult:
         """From what ``asdict`` makes of it; KeyError or TypeError if it is nothing of the kind."""
         effort = Effort(**read["effort"] | {"lambdas": tuple(read["effort"]["lambdas"])})
         outcomes = {model: Outcome(**read["outcomes"][model]) for model in MODELS}
@@ -312,13 +302,11 @@ class Results(Stored):
         chosen = "" if set(self.sets) == set(OURS) else f" --sets {','.join(self.sets)}"
         return f"nhsvm reproduce benchmarks --data DIR{chosen} --seed {self.seeds[0] if self.sets else 0}"
 
-    def plain(self) -> dict[str, Any]:
-        """All of it, as JSON has it."""
+    def plain(self) -> dict[str, JSON]:
         return {"command": self.command, "sets": {name: asdict(result) for name, result in self.sets.items()}}
 
     @classmethod
-    def read(cls, plain: Any) -> Results:
-        """The opposite; DataError if there are sets that this version does not know."""
+    def read(cls, plain: JSON) -> Results:
         found = {name: SetResult.from_dict(result) for name, result in plain["sets"].items()}
         unknown = sorted(set(found) - set(SETS))
         if unknown:

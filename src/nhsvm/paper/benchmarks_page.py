@@ -11,7 +11,7 @@ import numpy as np
 from nhsvm.errors import DataError, OptionError
 from nhsvm.paper import Note
 from nhsvm.paper.benchmark_sets import DEPTH, N_TERMS, ORIGINALS, PER_CLASS, SETS, Effort
-from nhsvm.paper.benchmarks import Outcome, Pair, Results, SetResult, run
+from nhsvm.paper.benchmarks import Outcome, Results, SetResult, run
 from nhsvm.paper.tables import (
     COLOURS,
     HELD_OUT,
@@ -23,6 +23,7 @@ from nhsvm.paper.tables import (
     open_frame,
     shown_p,
     table,
+    wrapped,
     write_page,
 )
 
@@ -127,68 +128,44 @@ def _main(results: Results) -> str:
     header = ["", "labels", "graph", *MODELS, *(f"{m}, paper" for m in MODELS if papers)]
     rows = []
     for name, result in results.sets.items():
-        best = max(_rounded(result, m) for m in MODELS)
-        cells = [_bold(_rounded(result, m), best) + marks_of(result, m) for m in MODELS]
+        scores = {m: round(result.score(m), 1) for m in MODELS}
+        shown = {m: f"**{v:.1f}**" if v == max(scores.values()) else f"{v:.1f}" for m, v in scores.items()}
+        cells = [shown[m] + marks_of(result, m) for m in MODELS]
         paper = [SETS[name].paper.get(m, "") for m in MODELS if papers]
-        rows.append([name, *_kind(result), *cells, *paper])
+        labels = f"{result.facts['labels']:.1f} a sample" if result.multilabel else "one"
+        rows.append([name, labels, "tree" if result.facts["is_tree"] else "DAG", *cells, *paper])
     return table(header, rows, left=3)
 
 
-def _rounded(result: SetResult, model: str) -> float:
-    return round(result.score(model), 1)
-
-
-def _bold(value: float, best: float) -> str:
-    return f"**{value:.1f}**" if value == best else f"{value:.1f}"
-
-
-def _kind(result: SetResult) -> tuple[str, str]:
-    labels = f"{result.facts['labels']:.1f} a sample" if result.multilabel else "one"
-    return labels, "tree" if result.facts["is_tree"] else "DAG"
-
-
 def _differences(results: Results) -> str:
-    header = ["", *(f"{a} − {b}" for a, b in PAIRS)]
-    return table(header, [[n, *(_shown(r.pair(a, b)) for a, b in PAIRS)] for n, r in results.sets.items()])
-
-
-def _shown(pair: Pair) -> str:
-    return f"{pair.mean:+.1f} ({shown_p(pair.p)})"
+    header, rows = ["", *(f"{a} − {b}" for a, b in PAIRS)], []
+    for name, result in results.sets.items():
+        pairs = (result.pair(a, b) for a, b in PAIRS)
+        rows.append([name, *(f"{pair.mean:+.1f} ({shown_p(pair.p)})" for pair in pairs)])
+    return table(header, rows)
 
 
 def _set_by_set(results: Results) -> str:
     parts = []
     for name, result in results.sets.items():
-        header = ["model", "chosen", "λ", *_measures(result), "fit, s", "passes", "gap"]
+        f, measured = result.facts, ["Jaccard", "exact"] if result.multilabel else ["accuracy"]
+        header = ["model", "chosen", "λ", *measured, "macro-F1", "hierarchical F1", "fit, s", "passes", "gap"]
         rows = [[m, result.outcomes[m].setting, *_cells(result, result.outcomes[m])] for m in MODELS]
-        parts.append(f"### {name}\n\n{_described(result)}\n\n{table(header, rows, left=2)}\n")
+        described = (
+            f"{f['n_train']:,} + {f['n_test']:,} samples, {f['n_features']:,} features ({f['features']}), "
+            f"{f['n_nodes']:,} nodes, {f['n_leaves']:,} leaves. Chosen on {f['chosen_on']}."
+        )
+        parts.append(f"### {name}\n\n{described}\n\n{table(header, rows, left=2)}\n")
     return "\n".join(parts)
-
-
-def _measures(result: SetResult) -> list[str]:
-    return ["Jaccard", "exact", "macro-F1", "hierarchical F1"] if result.multilabel else [
-        "accuracy", "macro-F1", "hierarchical F1"]  # fmt: skip
 
 
 def _cells(result: SetResult, o: Outcome) -> list[str]:
     scores = [o.jaccard, o.accuracy] if result.multilabel else [o.accuracy]
     shown = [f"{value:.1f}" for value in (*scores, o.macro_f1, o.hierarchical_f1)]
     edge = "\\*" * (o.lam in (min(result.effort.lambdas), max(result.effort.lambdas)))
-    return [f"{o.lam:g}{edge}", *shown, f"{o.seconds:.1f}", str(o.passes), f"{_up(o.gap):.1e}"]
-
-
-def _up(gap: float) -> float:
-    """A bound is not to look smaller than it is: two digits, rounded up."""
-    unit = 10.0 ** (np.floor(np.log10(max(gap, 1e-300))) - 1)
-    return float(np.ceil(gap / unit - 1e-9) * unit)
-
-
-def _described(result: SetResult) -> str:
-    f = result.facts
-    return (
-        f"{f['n_train']:,} + {f['n_test']:,} samples, {f['n_features']:,} features ({f['features']}), {f['n_nodes']:,} "
-        f"nodes, {f['n_leaves']:,} leaves. Chosen on {f['chosen_on']}."
-    )
+    unit = 10.0 ** (np.floor(np.log10(max(o.gap, 1e-300))) - 1)
+    gap = float(np.ceil(o.gap / unit - 1e-9) * unit)  # a bound is not to look smaller than it is: rounded up
+    return [f"{o.lam:g}{edge}", *shown, f"{o.seconds:.1f}", str(o.passes), f"{gap:.1e}"]
 
 
 def picture_of(results: Results) -> Figure:
@@ -227,22 +204,21 @@ def words(results: Results) -> str:
         return ""
     pairs = (("NHSVM", "FlatSVM"), ("NHSVM", "HSVM"), ("SSVM", "NHSVM"))
     parts = [*(_against(results, *pair) for pair in pairs), _why(results), _losses(results)]
-    return "\n\n".join(part for part in parts if part) + "\n"
+    return "\n\n".join(wrapped(part) for part in parts if part) + "\n"
 
 
 def _against(results: Results, first: str, second: str) -> str:
     """How often one model is better than another, and by how much."""
     pairs = {name: result.pair(first, second) for name, result in results.sets.items()}
     ahead, behind = ([n for n, p in pairs.items() if sign * p.mean > 0] for sign in (1, -1))
-    sure, worse = ([n for n in group if pairs[n].p < LEVEL] for group in (ahead, behind))
-    return (
-        f"**{first} and {second}.** {first} is ahead on {len(ahead)} of {len(pairs)} sets, significantly on "
-        f"{_listed(sure, pairs)}; it is behind on {len(behind)}, significantly on {_listed(worse, pairs)}."
+    sure, worse = (
+        ", ".join(f"{n} ({pairs[n].mean:+.1f})" for n in group if pairs[n].p < LEVEL) or "none"
+        for group in (ahead, behind)
     )
-
-
-def _listed(names: list[str], pairs: dict[str, Pair]) -> str:
-    return ", ".join(f"{name} ({pairs[name].mean:+.1f})" for name in names) or "none"
+    return (
+        f"**{first} and {second}.** {first} is ahead on {len(ahead)} of {len(pairs)} sets, significantly on {sure}; it "
+        f"is behind on {len(behind)}, significantly on {worse}."
+    )
 
 
 def _why(results: Results) -> str:
@@ -314,6 +290,8 @@ _DAG = """- The GO sets have label sets on a DAG, where finding the best one is 
 
 def protocol(results: Results) -> str:
     """How it was done."""
+    tried = any(name.endswith("_fun") for name in results.sets)
+    whole = any(name.endswith("_go") and result.effort.patience is None for name, result in results.sets.items())
     return f"""- Section 8.2 does as 8.1: settings and λ are those that are best on held-out samples, then all training
   samples are learned from, and the test samples are looked at once. Held out is the validation part where a set has
   one, else {100 * HELD_OUT:.0f} % of the training samples, stratified. "Best" is the accuracy of the first table.
@@ -325,16 +303,7 @@ def protocol(results: Results) -> str:
 - Counts of words and terms get BM25 weights, as in the paper, from the training samples, and length one; other numbers
   are standardised and divided by the square root of their number, missing ones are means. BM25 is not always best:
   compare [accuracy](accuracy.md), which has log-tf·idf.
-{_efforts(results)}{_yeast(results)}{_go(results)}"""
-
-
-def _yeast(results: Results) -> str:
-    return f"\n{_TRIED}" if any(name.endswith("_fun") for name in results.sets) else ""
-
-
-def _go(results: Results) -> str:
-    whole = any(name.endswith("_go") and result.effort.patience is None for name, result in results.sets.items())
-    return f"\n{_DAG}" if whole else ""
+{_efforts(results)}{f"{chr(10)}{_TRIED}" if tried else ""}{f"{chr(10)}{_DAG}" if whole else ""}"""
 
 
 def _efforts(results: Results) -> str:
@@ -348,17 +317,18 @@ def _efforts(results: Results) -> str:
         cut = "" if effort.search_iter == effort.max_iter else f" ({effort.search_iter:,} in the search)"
         end = f"fits end at a proved gap of {effort.tol:g}, or after {effort.max_iter:,} passes{cut}"
         tried = "all λ of" if effort.patience is None else "λ of"
-        lines.append(f"- {', '.join(names)}: {tried} {lambdas}{few}; {end}.")
+        lines.append(wrapped(f"- {', '.join(names)}: {tried} {lambdas}{few}; {end}."))
     return "\n".join(lines)
 
 
 def absent(results: Results) -> str:
     """Sets without results, and the files they need."""
-    absent = [name for name in SETS if name not in results.sets]
     lines = []
-    for name in absent:
+    for name in (name for name in SETS if name not in results.sets):
         known = ORIGINALS.get(name)
         needs = f"a folder {' or '.join(known.folders)} with " if known else ""
-        lines.append(f"- `{name}`{' (the paper’s own)' if known else ''}: {needs}{', '.join(SETS[name].files)}")
-    note = "Each is run if DIR has its files, gzipped or not" if absent else "None: it has all that the command knows"
-    return "\n".join([f"{note}.", *([""] if lines else []), *lines])
+        own = " (the paper’s own)" if known else ""
+        lines.append(wrapped(f"- `{name}`{own}: {needs}{', '.join(SETS[name].files)}"))
+    if not lines:
+        return "None: it has all that the command knows."
+    return "\n".join(["Each is run if DIR has its files, gzipped or not.", "", *lines])

@@ -18,6 +18,7 @@ from nhsvm.errors import NHSVMError, NotSolvedError, OptionError
 from nhsvm.hierarchy import Hierarchy
 from nhsvm.hierarchy.graph import Graph
 from nhsvm.paper import scaled_trace_norm, structured_norm
+from nhsvm.sizes import is_number
 from nhsvm.typing import FloatArray
 from nhsvm.weights import shared_weights
 
@@ -465,7 +466,7 @@ def _scaled(U: npt.ArrayLike, name: str = "U", column: bool = False) -> tuple[Fl
 
 def _tolerance(tol: float) -> float:
     """``tol`` as a positive float."""
-    if isinstance(tol, bool) or not isinstance(tol, (int, float, np.floating)) or not 0 < tol < np.inf:
+    if not is_number(tol) or not 0 < tol < np.inf:
         raise OptionError(f"tol must be a positive number, not {tol!r}")
     return float(tol)
 

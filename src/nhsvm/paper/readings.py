@@ -8,15 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from textwrap import fill
-from typing import TYPE_CHECKING, Any
-from warnings import catch_warnings, simplefilter
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
-from threadpoolctl import threadpool_limits
 
 from nhsvm.checks import node_values
 from nhsvm.datasets import Dataset, make_balanced, make_unbalanced
@@ -24,19 +20,9 @@ from nhsvm.engine import Sgd
 from nhsvm.estimators import HSVM, NHSVM, SSVM, FlatSVM
 from nhsvm.hierarchy import Hierarchy
 from nhsvm.paper import Note
-from nhsvm.paper.synthetic import PAPER
-from nhsvm.paper.tables import (
-    COLOURS,
-    SMALL_DATA,
-    Stored,
-    counted,
-    figure,
-    made_by,
-    open_frame,
-    table,
-    write_page,
-)
-from nhsvm.typing import FloatArray
+from nhsvm.paper.synthetic import PAPER, Svm
+from nhsvm.paper.tables import COLOURS, Repeated, counted, figure, open_frame, same_bits, table, wrapped, write_page
+from nhsvm.typing import JSON, Array, FloatArray, Options
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -96,39 +82,31 @@ Found = dict[tuple[Reading, str], dict[str, list[list[float]]]]  # (reading, sol
 
 
 @dataclass(frozen=True)
-class Results(Stored):
+class Results(Repeated):
     """Accuracies in percent.
 
     Attributes
     ----------
-    seed, repeats : int
-    quick : bool
     found : dict of (Reading, solver) to dict of column to (data sets, λ) accuracies
     """
 
     experiment = "readings"
 
-    seed: int
-    repeats: int
-    quick: bool
     found: Found
 
-    def plain(self) -> dict[str, Any]:
-        """All of it, as JSON has it."""
-        head = {"seed": self.seed, "repeats": self.repeats, "quick": self.quick}
+    def plain(self) -> dict[str, JSON]:
         found = [{"reading": asdict(r), "solver": solver, **rows} for (r, solver), rows in self.found.items()]
-        return {**head, "readings": found}
+        return {**self.head(), "readings": found}
 
     @classmethod
-    def read(cls, plain: Any) -> Results:
-        """The opposite."""
+    def read(cls, plain: JSON) -> Results:
         found = {
             (Reading(**r["reading"]), str(r["solver"])): {
                 column: [[float(a) for a in row] for row in r[column]] for column in columns(r["solver"])
             }
             for r in plain["readings"]
         }
-        results = cls(int(plain["seed"]), int(plain["repeats"]), bool(plain["quick"]), found)
+        results = cls(*cls.read_head(plain), found)
         wanted = {(reading, solver) for reading, _ in plan(2, quick=results.quick) for solver in SOLVERS}
         if set(found) != wanted:
             raise ValueError("its readings are not those of this version")
@@ -173,20 +151,17 @@ def on_one_set(reading: Reading, seed: tuple[int, int], solver: str) -> dict[str
     data, n = reading.make(seed), reading.n_train
     X, y = np.asarray(data.X), np.asarray(data.y)
     found: dict[str, list[float]] = {column: [] for column in columns(solver)}
-    with threadpool_limits(1), catch_warnings():  # the last bits of a product depend on the threads of BLAS
-        simplefilter("ignore", ConvergenceWarning)  # the stochastic method is meant to stop early
+    with same_bits():  # the stochastic method is meant to stop early
         for lam in LAMBDAS[reading.kind]:
             for column, model in fitted(data.hierarchy, X[:n], y[:n], lam, solver):
                 found[column].append(100 * float(model.score(X[n:], y[n:])))
     return found
 
 
-def fitted(
-    hierarchy: Hierarchy | None, X: FloatArray, y: npt.NDArray[np.str_], lam: float, solver: str
-) -> Iterator[tuple[str, FlatSVM | HSVM | NHSVM | SSVM]]:
+def fitted(hierarchy: Hierarchy | None, X: FloatArray, y: Array, lam: float, solver: str) -> Iterator[tuple[str, Svm]]:
     """Every column's model."""
     method = "dual" if solver == "dual" else Sgd(tol=0.0, max_iter=PASSES)
-    usual: dict[str, Any] = {"C": 1 / (2 * lam), "solver": method, "tol": TOL}
+    usual: Options = {"C": 1 / (2 * lam), "solver": method, "tol": TOL}
     yield "FlatSVM", FlatSVM(hierarchy, **usual).fit(X, y)
     yield "HSVM", HSVM(hierarchy, **usual).fit(X, y)
     start = NHSVM(hierarchy, margin="normalized", **usual).fit(X, y)
@@ -237,7 +212,7 @@ class Printed:
         return alpha if self.root else np.sqrt(alpha)
 
 
-def alternated(model: NHSVM, X: FloatArray, y: npt.NDArray[np.str_], *, root: bool, rounds: int) -> NHSVM:
+def alternated(model: NHSVM, X: FloatArray, y: Array, *, root: bool, rounds: int) -> NHSVM:
     """SSVM by the paper's alternation, from a fitted model: weights by :class:`Printed`, then vectors, and so on."""
     for _ in range(rounds):
         vectors = np.column_stack([model.coef_, model.intercept_])
@@ -270,13 +245,9 @@ def reproduce(out: Path, note: Note, repeats: int, seed: int, quick: bool, store
 
 def text_of(results: Results) -> str:
     """The page."""
-    more = " --quick" if results.quick else ""
-    command = f"nhsvm reproduce readings --repeats {results.repeats} --seed {results.seed}{more}"
-    seeds = f"Data set k of a reading has the seeds ({results.seed}, k)."
-    note = SMALL_DATA if results.quick else ""
     return f"""# Table 3, read otherwise
 
-{made_by(command, seeds)}{note}
+{results.opening(f"Data set k of a reading has the seeds ({results.seed}, k).")}
 
 [Our Table 3](synthetic.md) differs from the paper's in three ways: HSVM and NHSVM gain less on the balanced set, HSVM
 is not below the flat SVM on the unbalanced one, and SSVM is below NHSVM, not above. The paper leaves open how the data
@@ -303,10 +274,7 @@ Mean over the data sets, in percent.
 """
 
 
-def _grid(kind: str) -> str:
-    return " and ".join(f"{lam:g}" for lam in LAMBDAS[kind])
-
-
+_GRID = {kind: " and ".join(f"{lam:g}" for lam in lambdas) for kind, lambdas in LAMBDAS.items()}
 _HEAD = ["data", "method", "FlatSVM", "HSVM − FlatSVM", "NHSVM − FlatSVM", "SSVM − NHSVM", "SSVM printed − NHSVM"]
 
 _TRIED = f"""- **Balanced, 15 vectors**: every node has a vector, and a leaf's potential is the sum along its path (the
@@ -324,7 +292,7 @@ _TRIED = f"""- **Balanced, 15 vectors**: every node has a vector, and a leaf's p
   on leaves is added. What its last loop calls α_n is a square root: it is taken for the factor √α_n of Eq. 5 (√α
   printed, the one in the table above), or for α_n itself (α printed).
 - **SGD**: Pegasos with {PASSES} passes, mean of the last steps, for all models but the joint SSVM.
-- λ is {_grid("balanced")} on the balanced sets; on the unbalanced ones the better of {_grid("unbalanced")}, one for all
+- λ is {_GRID["balanced"]} on the balanced sets; on the unbalanced ones the better of {_GRID["unbalanced"]}, one for all
   data sets of a reading, by mean test accuracy, for each column. NHSVM has Eq. 13. Nothing else is chosen.
 """
 
@@ -426,7 +394,7 @@ def words(results: Results) -> str:
     if results.quick:
         return ""
     said = (_balanced(results), _unbalanced(results), _shared(results), _remains(results))
-    return "".join(fill(text, 120, break_on_hyphens=False, break_long_words=False) + "\n\n" for text in said)
+    return "".join(f"{wrapped(text)}\n\n" for text in said)
 
 
 def _of(results: Results, how: str | float, solver: str = "dual") -> dict[str, list[float]]:
@@ -493,21 +461,12 @@ def _remains(results: Results) -> str:
         near, solver = min(missed, key=lambda of: float(np.abs(missed[of]).mean()))
         parts = ", ".join(f"{v:+.1f}" for v in missed[near, solver])
         said.append(f"on the {kind} set by {parts} ({_how(near)}; {METHOD[solver]})")
-    return f"""**What remains.** The rows nearest to the paper miss its HSVM − FlatSVM, NHSVM − FlatSVM and SSVM −
-NHSVM, with the printed algorithm, {said[0]}, and {said[1]}. That a reading comes nearer does not show that it is
-what the authors did. With the hyperplanes, {_weights(results)}, and of all means of
-SSVM − NHSVM on the unbalanced sets the largest is {_largest(results):+.1f} (paper: {want["SSVM"]:+.1f})."""
-
-
-def _weights(results: Results) -> str:
     led = next(r for r, _ in results.found if r.how == "top_down")
     over = [f"{np.mean(results.best(led, 'dual', c)) - paper('balanced', 'NHSVM'):+.1f}" for c in (START, POWER)]
-    return (
-        f"NHSVM is {over[0]} points from the paper's with max-min and {over[1]} with power weights, which it tried too"
-    )
-
-
-def _largest(results: Results) -> float:
-    """Mean of SSVM − NHSVM on the unbalanced sets, for any reading, method and kind of SSVM."""
     found = [gains(results, reading, solver) for reading, solver in results.found if reading.kind == "unbalanced"]
-    return max(float(np.mean(of[c])) for of in found for c in ("SSVM", LEARNED, LITERAL) if c in of)
+    largest = max(float(np.mean(of[c])) for of in found for c in ("SSVM", LEARNED, LITERAL) if c in of)
+    return f"""**What remains.** The rows nearest to the paper miss its HSVM − FlatSVM, NHSVM − FlatSVM and SSVM −
+NHSVM, with the printed algorithm, {said[0]}, and {said[1]}. That a reading comes nearer does not show that it is
+what the authors did. With the hyperplanes, NHSVM is {over[0]} points from the paper's with max-min and
+{over[1]} with power weights, which it tried too, and of all means of SSVM − NHSVM on the unbalanced sets the largest
+is {largest:+.1f} (paper: {want["SSVM"]:+.1f})."""

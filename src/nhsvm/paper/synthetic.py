@@ -11,10 +11,9 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from multiprocessing import get_context
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 from joblib import cpu_count
 from sklearn.base import clone
 from threadpoolctl import threadpool_limits
@@ -28,12 +27,10 @@ from nhsvm.paper.tables import (
     HELD_OUT,
     MODELS,
     PAIRS,
-    SMALL_DATA,
     Difference,
-    Stored,
+    Repeated,
     counted,
     figure,
-    made_by,
     marks,
     mean_and_deviation,
     open_frame,
@@ -42,7 +39,7 @@ from nhsvm.paper.tables import (
     table,
     write_page,
 )
-from nhsvm.typing import FloatArray, PtrArray
+from nhsvm.typing import JSON, Array, FloatArray, PtrArray
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -82,8 +79,7 @@ class Sizes:
 
     def make(self, seed: Sequence[int]) -> Dataset:
         """Training and test samples, in this order."""
-        rng = np.random.default_rng(list(seed))
-        n = self.n_train + self.n_test
+        rng, n = np.random.default_rng(list(seed)), self.n_train + self.n_test
         if self.kind == "balanced":
             return make_balanced(n, self.n_features, random_state=rng)
         return make_unbalanced(n, self.n_features, share=self.share, random_state=rng)
@@ -150,14 +146,15 @@ def _outcome(name: str, task: Task) -> Outcome:
     if task.C is None:
         variant, C = _chosen(kind(data.hierarchy, tol=SEARCH_TOL), variants, X, y, task.seed[1])
     else:
-        variant, C = _usual(name, task.sizes.kind), task.C
+        # one variant for all sizes, so that they can be compared
+        weights = "power" if task.sizes.kind == "unbalanced" else "maxmin"
+        fixed = {"NHSVM": {"weights": weights, "margin": "normalized"}, "SSVM": {"loss": "hamming"}}
+        variant, C = fixed.get(name, {}), task.C
     model = kind(data.hierarchy, C, tol=TOL).set_params(**variant).fit(X, y)
     return Outcome(100 * float(model.score(samples[n:], labels[n:])), setting_in_words(variant), 1 / (2 * C))
 
 
-def _chosen(
-    estimator: Svm, variants: Sequence[Variant], X: FloatArray, y: npt.NDArray[np.str_], seed: int
-) -> tuple[Variant, float]:
+def _chosen(estimator: Svm, variants: Sequence[Variant], X: FloatArray, y: Array, seed: int) -> tuple[Variant, float]:
     """(variant, C) with the best accuracy on held-out samples; of equals the earlier variant and the smaller C."""
     split = hold_out_split(y, test_size=HELD_OUT, random_state=seed)
     best, found = -1.0, (variants[0], 1.0)
@@ -168,9 +165,7 @@ def _chosen(
     return found
 
 
-def _scores(
-    estimator: Svm, X: FloatArray, y: npt.NDArray[np.str_], split: tuple[PtrArray, PtrArray]
-) -> Iterator[tuple[float, float]]:
+def _scores(estimator: Svm, X: FloatArray, y: Array, split: tuple[PtrArray, PtrArray]) -> Iterator[tuple[float, float]]:
     """Along the paper's λ, from large to small, each fit going on from the one before."""
     train, test = split
     Cs = [1 / (2 * lam) for lam in PAPER_LAMBDAS]
@@ -183,23 +178,15 @@ def _scores(
         best = max(best, score)
 
 
-def _usual(name: str, kind: str) -> Variant:
-    """One variant for all sizes, so that they can be compared."""
-    weights = "power" if kind == "unbalanced" else "maxmin"
-    return {"NHSVM": {"weights": weights, "margin": "normalized"}, "SSVM": {"loss": "hamming"}}.get(name, {})
-
-
 # -- all data sets -----------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class Results(Stored):
+class Results(Repeated):
     """All accuracies.
 
     Attributes
     ----------
-    seed, repeats : int
-    quick : bool
     sets : dict of str to Sizes
     outcomes : dict of (set, model) to list of Outcome
         One a repeat.
@@ -209,30 +196,24 @@ class Results(Stored):
 
     experiment = "synthetic"
 
-    seed: int
-    repeats: int
-    quick: bool
     sets: dict[str, Sizes]
     outcomes: dict[tuple[str, str], list[Outcome]]
     others: list[tuple[Sizes, dict[str, list[float]]]]
 
-    def plain(self) -> dict[str, Any]:
-        """All of it, as JSON has it."""
-        head = {"seed": self.seed, "repeats": self.repeats, "quick": self.quick}
+    def plain(self) -> dict[str, JSON]:
         sets = {
             name: {"sizes": asdict(sizes)} | {m: [asdict(o) for o in self.outcomes[name, m]] for m in MODELS}
             for name, sizes in self.sets.items()
         }
         others = [{"sizes": asdict(sizes), **accuracies} for sizes, accuracies in self.others]
-        return {**head, "sets": sets, "other_sizes": others}
+        return {**self.head(), "sets": sets, "other_sizes": others}
 
     @classmethod
-    def read(cls, plain: Any) -> Results:
-        """The opposite."""
+    def read(cls, plain: JSON) -> Results:
         sets = {name: Sizes(**found["sizes"]) for name, found in plain["sets"].items()}
         outcomes = {(s, m): [Outcome(**o) for o in plain["sets"][s][m]] for s in sets for m in MODELS}
         others = [(Sizes(**o["sizes"]), {m: [float(a) for a in o[m]] for m in MODELS}) for o in plain["other_sizes"]]
-        return cls(int(plain["seed"]), int(plain["repeats"]), bool(plain["quick"]), sets, outcomes, others)
+        return cls(*cls.read_head(plain), sets, outcomes, others)
 
     def accuracies(self, name: str, model: str) -> list[float]:
         """In percent, one a repeat."""
@@ -303,15 +284,15 @@ def marks_of(results: Results, name: str, model: str) -> str:
 
 def text_of(results: Results) -> str:
     """The page."""
-    more = (" --quick" if results.quick else "") + (" --compare-sizes" if results.others else "")
-    command = f"nhsvm reproduce synthetic --repeats {results.repeats} --seed {results.seed}{more}"
     seeds = f"Repeat k draws its data with the seeds ({results.seed}, k), k = 0 to {results.repeats - 1}."
-    note = SMALL_DATA if results.quick else ""
     header = ["", *(f"{name}, {who}" for name in results.sets for who in ("ours", "paper"))]
-    rows = [[m, *(cell for name in results.sets for cell in _cells(results, name, m))] for m in reversed(MODELS)]
+    rows = []
+    for model in reversed(MODELS):
+        ours = {n: mean_and_deviation(results.accuracies(n, model)) + marks_of(results, n, model) for n in results.sets}
+        rows.append([model, *(cell for name in results.sets for cell in (ours[name], PAPER[name][model]))])
     return f"""# Table 3: the synthetic sets
 
-{made_by(command, seeds)}{note}
+{results.opening(seeds, " --compare-sizes" if results.others else "")}
 
 `--jobs 2` runs two data sets at a time and gives the same bytes. `--from results/synthetic.json` rewrites the page
 from stored results.
@@ -367,18 +348,22 @@ def _moved(results: Results) -> str:
     if not results.others:
         return "\n`--compare-sizes` adds a table of accuracies at other sizes and cuts."
     header = ["data", "share of a cut", "training samples", *MODELS]
-    return _MOVED + table(header, [_other(sizes, accuracies) for sizes, accuracies in results.others])
+    rows = []
+    for sizes, found in results.others:
+        share = f"{100 * sizes.share:.0f} %" if sizes.kind == "unbalanced" else ""
+        rows.append([sizes.kind, share, f"{sizes.n_train:,}", *(f"{np.mean(found[m]):.1f}" for m in MODELS)])
+    return _MOVED + table(header, rows)
 
 
 def _fixed(results: Results) -> str:
     """What is left of the differences to the paper if λ is not chosen, where that has been run."""
-    found = {name: dict(results.others).get(sizes) for name, sizes in results.sets.items()}
-    if not all(found.values()):
+    others = dict(results.others)
+    found = {name: others[sizes] for name, sizes in results.sets.items() if sizes in others}
+    if found.keys() != results.sets.keys():
         return ""
     gains = {
         (name, model): float(np.mean(of[model]) - np.mean(of["FlatSVM"]))
         for name, of in found.items()
-        if of is not None
         for model in ("HSVM", "NHSVM")
     }
     return f"""
@@ -435,18 +420,14 @@ def _protocol(results: Results) -> str:
 
 
 def _described(sizes: Sizes) -> str:
-    tree = (
-        "complete binary tree, 15 nodes, 8 leaves" if sizes.kind == "balanced" else "one-sided tree, 10 cuts, 11 leaves"
-    )
-    cut = "" if sizes.kind == "balanced" else f"; a leaf gets {100 * sizes.share:.0f} % of what its cut cuts"
+    tree = "complete binary tree, 15 nodes, 8 leaves"
+    if sizes.kind != "balanced":
+        share = f"{100 * sizes.share:.0f} %"
+        tree = f"one-sided tree, 10 cuts, 11 leaves; a leaf gets {share} of what its cut cuts"
     return (
-        f"**{sizes.kind.capitalize()}**: {tree}{cut}; {sizes.n_features:,} features, {sizes.n_train:,} training and "
+        f"**{sizes.kind.capitalize()}**: {tree}; {sizes.n_features:,} features, {sizes.n_train:,} training and "
         f"{sizes.n_test:,} test samples."
     )
-
-
-def _cells(results: Results, name: str, model: str) -> tuple[str, str]:
-    return mean_and_deviation(results.accuracies(name, model)) + marks_of(results, name, model), PAPER[name][model]
 
 
 def _of(results: Results, name: str, first: str, second: str) -> Difference:
@@ -458,11 +439,6 @@ def _how_often(results: Results, name: str, model: str) -> str:
     variants = ", ".join(f"{n} × {v}" for v, n in Counter(o.setting for o in found).most_common() if v != "–")
     values = ", ".join(f"{lam:g} ({n})" for lam, n in sorted(Counter(o.lam for o in found).items()))
     return f"{variants + '; ' if variants else ''}λ = {values}"
-
-
-def _other(sizes: Sizes, accuracies: dict[str, list[float]]) -> list[str]:
-    share = f"{100 * sizes.share:.0f} %" if sizes.kind == "unbalanced" else ""
-    return [sizes.kind, share, f"{sizes.n_train:,}", *(f"{np.mean(accuracies[m]):.1f}" for m in MODELS)]
 
 
 def picture_of(results: Results) -> Figure:

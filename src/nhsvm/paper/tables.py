@@ -5,13 +5,16 @@ from __future__ import annotations
 import io
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from platform import python_version
+from textwrap import fill
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
+from warnings import catch_warnings, simplefilter
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +24,7 @@ from nhsvm import __version__
 from nhsvm._atomic import write_file
 from nhsvm.errors import DataError, OptionError
 from nhsvm.paper import Note
-from nhsvm.typing import BoolArray, FloatArray
+from nhsvm.typing import JSON, BoolArray, FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -35,6 +38,20 @@ HELD_OUT = 0.2  # of the training samples
 _UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError)
 COLOURS = ("#4477aa", "#ee6677", "#228833", "#aa3377", "#ccbb44")
 SMALL_DATA = "\n\n**Small data, to see that the command works: these numbers say nothing.**"
+
+
+@contextmanager
+def same_bits() -> Iterator[None]:
+    """Fits that give the same bits anywhere, and may end early without a warning.
+
+    The last bits of a product depend on the threads of BLAS.
+    """
+    from sklearn.exceptions import ConvergenceWarning
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(1), catch_warnings():
+        simplefilter("ignore", ConvergenceWarning)
+        yield
 
 
 # -- comparisons on the same data --------------------------------------------------------------------------------------
@@ -107,7 +124,7 @@ def marks(model: str, better: Callable[[str], bool]) -> str:
     return (" †" if dagger else "") + (" ‡" if model == "SSVM" and better("NHSVM") else "")
 
 
-def setting_in_words(params: Mapping[str, Any]) -> str:
+def setting_in_words(params: Mapping[str, JSON]) -> str:
     """Parameters of a model as a table has them.
 
     Examples
@@ -141,7 +158,14 @@ def versions() -> str:
 
 def made_by(command: str, seeds: str) -> str:
     """The opening lines of a page: the command, versions and seeds."""
-    return f"    {command}\n\nMade by this command, which rewrites the page and its picture. {versions()}. {seeds}"
+    text = f"Made by this command, which rewrites the page and its picture. {versions()}. {seeds}"
+    return f"    {command}\n\n{wrapped(text)}"
+
+
+def wrapped(text: str) -> str:
+    """A paragraph, or an entry of a list, in lines as long as those of other pages."""
+    below = "  " if text.startswith("- ") else ""
+    return fill(text, 120, subsequent_indent=below, break_on_hyphens=False, break_long_words=False)
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]], *, left: int = 1) -> str:
@@ -155,11 +179,8 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]], *, left: int = 1
     | trace | 1.00 |
     """
     rule = "".join("|---" if k < left else "|--:" for k in range(len(header))) + "|"
-    return "\n".join([_row(header), rule, *map(_row, rows)])
-
-
-def _row(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cells) + " |"
+    head, *body = ("| " + " | ".join(cells) + " |" for cells in (header, *rows))
+    return "\n".join([head, rule, *body])
 
 
 def figure(width: float, height: float) -> Figure:
@@ -216,12 +237,12 @@ class Stored:
 
     experiment: ClassVar[str]
 
-    def plain(self) -> dict[str, Any]:
+    def plain(self) -> dict[str, JSON]:
         """All of it, as JSON has it."""
         raise NotImplementedError
 
     @classmethod
-    def read(cls, plain: Any) -> Self:
+    def read(cls, plain: JSON) -> Self:
         """The opposite; may end with any error that ``from_json`` knows."""
         raise NotImplementedError
 
@@ -250,6 +271,37 @@ class Stored:
             raise DataError(f"{path}: not UTF-8 text: {error.reason}") from error
         except DataError as error:
             raise DataError(f"{path}: {error}") from error
+
+
+@dataclass(frozen=True)
+class Repeated(Stored):
+    """Results of repeats with random numbers.
+
+    Attributes
+    ----------
+    seed, repeats : int
+    quick : bool
+        Whether the data are small, to see that it works.
+    """
+
+    seed: int
+    repeats: int
+    quick: bool
+
+    def head(self) -> dict[str, JSON]:
+        """How they were made, as JSON has it."""
+        return {"seed": self.seed, "repeats": self.repeats, "quick": self.quick}
+
+    @staticmethod
+    def read_head(plain: JSON) -> tuple[int, int, bool]:
+        """The opposite."""
+        return int(plain["seed"]), int(plain["repeats"]), bool(plain["quick"])
+
+    def opening(self, seeds: str, more: str = "") -> str:
+        """The opening lines of their page."""
+        words = (" --quick" if self.quick else "") + more
+        command = f"nhsvm reproduce {self.experiment} --repeats {self.repeats} --seed {self.seed}{words}"
+        return made_by(command, seeds) + (SMALL_DATA if self.quick else "")
 
 
 def counted(note: Note) -> Callable[[int, int], None]:
