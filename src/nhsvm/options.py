@@ -11,7 +11,7 @@ from inspect import Parameter, Signature, cleandoc
 from math import inf
 from numbers import Integral, Real
 from textwrap import fill, indent
-from typing import TYPE_CHECKING, Annotated, Any, TypedDict
+from typing import TYPE_CHECKING, Annotated, TypedDict, TypeGuard
 
 from nhsvm.errors import OptionError
 from nhsvm.registry import Check, Flag, Option
@@ -19,6 +19,8 @@ from nhsvm.sizes import is_number
 
 if TYPE_CHECKING:  # the command line shows its help without scipy and scikit-learn
     from nhsvm.losses import Loss
+    from nhsvm.typing import Callback, Seed
+    from nhsvm.typing import Options as OptionValues
     from nhsvm.weights import Scheme
 
 MARGINS = ("loss", "normalized")
@@ -29,80 +31,80 @@ ORACLES = (*SET_ORACLES, "single_label")
 # -- checks of one value: (name of the option, value) ------------------------------------------------------------------
 
 
-def _is_whole(value: Any) -> bool:
+def _is_whole(value: object) -> TypeGuard[int]:
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 
-def _positive(name: str, value: Any) -> None:
+def _positive(name: str, value: object) -> None:
     if not is_number(value) or not 0 < value < inf:
         raise OptionError(f"{name} must be a positive number, not {value!r}")
 
 
-def _finite(name: str, value: Any) -> None:
+def _finite(name: str, value: object) -> None:
     if not is_number(value) or not abs(value) < inf:
         raise OptionError(f"{name} must be a finite number, not {value!r}")
 
 
-def _yes_or_no(name: str, value: Any) -> None:
+def _yes_or_no(name: str, value: object) -> None:
     if not isinstance(value, bool) and type(value).__name__ not in ("bool_", "bool"):  # NumPy's, which is not loaded
         raise OptionError(f"{name} must be True or False, not {value!r}")
 
 
-def _at_least(least: int, more: str = "") -> Check:
-    def check(name: str, value: Any) -> None:
-        if not (isinstance(value, Integral) if name == "verbose" else _is_whole(value)) or value < least:
+def _at_least(least: int, more: str = "", *, or_bool: bool = False) -> Check:
+    def check(name: str, value: object) -> None:
+        if not (_is_whole(value) or (or_bool and isinstance(value, bool))) or value < least:
             raise OptionError(f"{name} must be a whole number of at least {least}{more}, not {value!r}")
 
     return check
 
 
 def _one_of(*known: str) -> Check:
-    def check(name: str, value: Any) -> None:
+    def check(name: str, value: object) -> None:
         if not isinstance(value, str) or value not in known:
             raise OptionError(f"{name} must be one of {known}, not {value!r}")
 
     return check
 
 
-def _known_solver(name: str, value: Any) -> None:
+def _known_solver(name: str, value: object) -> None:
     from nhsvm.engine import SOLVERS
 
     if isinstance(value, type) or (value not in SOLVERS if isinstance(value, str) else not hasattr(value, "solve")):
         raise OptionError(f"{name} must be one of {list(SOLVERS)} or an instance, not {value!r}")
 
 
-def _known_class_weight(name: str, value: Any) -> None:
+def _known_class_weight(name: str, value: object) -> None:
     known = value is None or isinstance(value, dict)
     if not known and not (isinstance(value, str) and value == "balanced"):
         raise OptionError(f"{name} must be None, 'balanced' or a dict, not {value!r}")
 
 
-def _known_measure(name: str, value: Any) -> None:
-    from nhsvm.estimators._measures import MEASURES
+def _known_measure(name: str, value: object) -> None:
+    from nhsvm.estimators.offsets import MEASURES
 
     if value is not None and not callable(value) and not (isinstance(value, str) and value in MEASURES):
         raise OptionError(f"{name} must be None, one of {list(MEASURES)} or a function, not {value!r}")
 
 
-def _splits(name: str, value: Any) -> None:
+def _splits(name: str, value: object) -> None:
     if isinstance(value, (Real, str)) or not (hasattr(value, "split") or isinstance(value, Iterable)):
         _at_least(2, " folds, a splitter, or an iterable of splits")(name, value)
 
 
-def check_threads(name: str, value: Any) -> None:
+def check_threads(name: str, value: object) -> None:
     """Raise an OptionError unless the value is None or a number of threads."""
     if value is not None and (not _is_whole(value) or value == 0):
         raise OptionError(f"{name} must be None, a positive number of threads, or -1 for all, not {value!r}")
 
 
-def _bytes(name: str, value: Any) -> None:
-    from nhsvm.estimators._memory import parsed
+def _bytes(name: str, value: object) -> None:
+    from nhsvm.estimators.memory import parsed
 
     if value is not None:
         parsed(value, name)
 
 
-def _function(name: str, value: Any) -> None:
+def _function(name: str, value: object) -> None:
     if value is not None and not callable(value):
         raise OptionError(f"{name} must be a function of one record, not {value!r}")
 
@@ -143,7 +145,7 @@ class Options(TypedDict, total=False):
         ),
     ]
     solver: Annotated[
-        Any,
+        object,
         Option(
             "dual",
             '{"dual", "sgd"} or instance',
@@ -186,7 +188,7 @@ class Options(TypedDict, total=False):
         ),
     ]
     class_weight: Annotated[
-        Any,
+        object,
         Option(
             None,
             'dict, "balanced" or None',
@@ -208,7 +210,7 @@ class Options(TypedDict, total=False):
         ),
     ]
     cv: Annotated[
-        Any,
+        object,
         Option(
             5,
             "int, splitter or iterable of (train, test)",
@@ -241,7 +243,7 @@ class Options(TypedDict, total=False):
         ),
     ]
     offsets: Annotated[
-        Any,
+        object,
         Option(
             None,
             "str, callable or None",
@@ -302,7 +304,7 @@ class Options(TypedDict, total=False):
         ),
     ]
     random_state: Annotated[
-        Any,
+        "Seed",
         Option(
             None,
             "int, RandomState or None",
@@ -311,7 +313,7 @@ class Options(TypedDict, total=False):
         ),
     ]
     memory_limit: Annotated[
-        Any,
+        "float | str | None",
         Option(
             None,
             "int, str or None",
@@ -322,7 +324,7 @@ class Options(TypedDict, total=False):
             Flag("For weights, such as 6GB.", shown="60 % of what is free", panel="Solver", metavar="SIZE"),
         ),
     ]
-    verbose: Annotated[int, Option(0, "int", "1 prints a line a pass.", _at_least(0))]
+    verbose: Annotated[int, Option(0, "int", "1 prints a line a pass.", _at_least(0, or_bool=True))]
     warm_start: Annotated[
         bool,
         Option(
@@ -334,7 +336,7 @@ class Options(TypedDict, total=False):
         ),
     ]
     callback: Annotated[
-        Any,
+        "Callback | None",
         Option(
             None,
             "callable, optional",
@@ -377,15 +379,21 @@ class Preset:
         (type, text).
     texts : mapping
         For the placeholders in the attributes: see ``_ATTRIBUTES``.
+    learns_weights : bool
+        Whether the solver learns α.
+    independent : bool
+        Whether every leaf has a hinge of its own, as in HR-SVM.
     """
 
     auto_loss: str
-    settled: Mapping[str, Any] = field(default_factory=dict)
-    defaults: Mapping[str, Any] = field(default_factory=dict)
+    settled: "OptionValues" = field(default_factory=dict)
+    defaults: "OptionValues" = field(default_factory=dict)
     doc: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     texts: Mapping[str, str] = field(default_factory=dict)
+    learns_weights: bool = False
+    independent: bool = False
 
-    def options(self) -> dict[str, Any]:
+    def options(self) -> "OptionValues":
         """Defaults of the options that the estimator takes."""
         return {
             name: self.defaults.get(name, option.default)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from numbers import Real
+from typing import TypeGuard
 
 
 def readable_bytes(count: float) -> str:
@@ -38,6 +39,6 @@ def two_sizes(one: int, other: int) -> tuple[str, str]:
     return found if found[0] != found[1] else (f"{one:,} bytes", f"{other:,} bytes")
 
 
-def is_number(value: object) -> bool:
+def is_number(value: object) -> TypeGuard[float]:
     """A real number, and no truth value."""
     return isinstance(value, Real) and not isinstance(value, bool)

@@ -134,7 +134,7 @@ class Answers:
 
     def _scores(self, X: Any) -> Any:
         """Of all classes, also where there are two."""
-        from nhsvm.estimators._options import n_threads
+        from nhsvm.estimators.options import n_threads
 
         svm = self._loaded.svm
         if self._loaded.is_multilabel:

@@ -109,8 +109,8 @@ class LoadedModel:
 
 def load_model(file: Path, options: ModelOptions, jobs: int | None = None) -> LoadedModel:
     """A model file, with another number of threads if one is given; what is missing or no model is named."""
-    from nhsvm.estimators._memory import parsed
-    from nhsvm.estimators._options import check_jobs
+    from nhsvm.estimators.memory import parsed
+    from nhsvm.estimators.options import check_jobs
     from nhsvm.model import load_with_note
     from nhsvm.model.checks import Malformed, check_note, reading
 

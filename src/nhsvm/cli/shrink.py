@@ -44,7 +44,7 @@ def shrink(
         raise OptionError("nothing to do: say --precision, --prune, or both")
     loaded = load_model(model, trust)
     data = None if held_out is None else _read(loaded, held_out, samples, labels)
-    from nhsvm.estimators._prune import prune as pruned
+    from nhsvm.estimators.pruning import prune as pruned
     from nhsvm.model import load, save
 
     smaller = loaded.model if prune is None else pruned(loaded.model, share=prune).model
@@ -56,7 +56,7 @@ def shrink(
         "bytes": output.stat().st_size,
     }
     if data is not None:
-        from nhsvm.estimators._prune import effect_of
+        from nhsvm.estimators.pruning import effect_of
 
         result["effect"] = effect_of(loaded.model, load(output, trust_patterns=True), *data)._asdict()
     if json:

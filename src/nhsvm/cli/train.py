@@ -89,7 +89,7 @@ def fit(
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.pipeline import Pipeline
 
-    from nhsvm.estimators._estimate import estimate_of
+    from nhsvm.estimators.memory import estimate_of
 
     steps = make_steps(features, dataset)
     if before and steps:

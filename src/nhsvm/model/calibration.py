@@ -18,7 +18,7 @@ from nhsvm.typing import FloatArray
 
 
 class Curves(NamedTuple):
-    """What :func:`nhsvm.estimators._curve_fit.fit_curves` learns."""
+    """What :func:`nhsvm.estimators.calibration.fit_curves` learns."""
 
     slope: FloatArray
     """a ≥ 0 of every node."""

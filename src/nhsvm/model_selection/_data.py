@@ -9,9 +9,8 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
 from nhsvm.errors import DataError, LabelError, OptionError
-from nhsvm.estimators._data import checked_weights, same_length
-from nhsvm.estimators._label_sets import LabelSets, encode_sets, is_multilabel
-from nhsvm.estimators._targets import Targets, encode
+from nhsvm.estimators.labels import LabelSets, Targets, encode, encode_sets, is_multilabel
+from nhsvm.estimators.problem import checked_weights, same_length
 from nhsvm.model_selection.split import hold_out_split
 from nhsvm.typing import FloatArray
 

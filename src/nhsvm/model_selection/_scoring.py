@@ -10,9 +10,7 @@ from typing import Any
 from sklearn.metrics import get_scorer, get_scorer_names
 
 from nhsvm.errors import OptionError
-from nhsvm.estimators._label_sets import LabelSets
-from nhsvm.estimators._set_input import is_matrix
-from nhsvm.estimators._targets import Targets
+from nhsvm.estimators.labels import LabelSets, Targets, is_matrix
 from nhsvm.hierarchy import Hierarchy
 from nhsvm.metrics import scorers
 

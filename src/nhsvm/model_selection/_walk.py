@@ -12,8 +12,8 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from nhsvm.errors import DataError, MemoryWarning, NHSVMError
-from nhsvm.estimators._options import streams
-from nhsvm.estimators._problem import LearningProblem
+from nhsvm.estimators.options import streams
+from nhsvm.estimators.problem import LearningProblem
 from nhsvm.model_selection._data import Parts
 from nhsvm.model_selection._scoring import Scores
 from nhsvm.model_selection.grid import Setting, last_name

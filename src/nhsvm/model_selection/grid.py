@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from nhsvm.errors import OptionError
-from nhsvm.estimators._base import HierarchicalSVM
+from nhsvm.estimators.base import HierarchicalSVM
 from nhsvm.model_selection._refusal import why_refused
 from nhsvm.sizes import is_number
 from nhsvm.weights import SCHEMES

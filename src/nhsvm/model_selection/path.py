@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from copy import copy
 from typing import Any
 
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from nhsvm.errors import OptionError
-from nhsvm.estimators._options import streams
+from nhsvm.estimators.options import streams
 from nhsvm.model_selection.grid import costs, last_step
 
 
@@ -89,6 +88,4 @@ def go_on(model: Any) -> None:
 
 def detached(model: Any) -> Any:
     """A fitted model that later fits of this one do not change, without dual variables."""
-    other = copy(model)  # a fit replaces attributes, and does not change what they hold
-    other._keep_nothing()
-    return other
+    return model._with_model(model.model_)

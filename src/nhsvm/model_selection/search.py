@@ -11,7 +11,7 @@ from typing import Any
 from sklearn.base import clone
 
 from nhsvm.errors import OptionError
-from nhsvm.estimators._options import check_jobs
+from nhsvm.estimators.options import check_jobs
 from nhsvm.model_selection._data import make_parts
 from nhsvm.model_selection._scoring import make_scores
 from nhsvm.model_selection._walk import Budget, Fits, Walk, walk_all

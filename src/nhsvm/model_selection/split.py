@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nhsvm.errors import DataError, OptionError
-from nhsvm.estimators._label_sets import encode_sets, is_multilabel
-from nhsvm.estimators._targets import encode
+from nhsvm.estimators.labels import encode, encode_sets, is_multilabel
 from nhsvm.hierarchy import Hierarchy
 from nhsvm.model_selection._deal import deal_labels, deal_sets
 

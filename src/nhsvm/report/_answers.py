@@ -10,7 +10,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from nhsvm.errors import DataError
-from nhsvm.estimators._options import n_threads
+from nhsvm.estimators.options import n_threads
 from nhsvm.metrics.inputs import closures
 from nhsvm.report._model import Parts, chunks, rows
 from nhsvm.report._record import Counts

@@ -9,9 +9,7 @@ import scipy.sparse as sp
 
 from nhsvm.checks import a_hierarchy
 from nhsvm.errors import DataError, LabelError, UnknownLabelError
-from nhsvm.estimators._label_sets import is_multilabel
-from nhsvm.estimators._set_input import read, row_of
-from nhsvm.estimators._targets import as_labels, unique
+from nhsvm.estimators.labels import as_labels, is_multilabel, read, row_of, unique
 from nhsvm.hierarchy import Hierarchy
 from nhsvm.report._model import Parts
 from nhsvm.typing import BoolArray, IntArray
