@@ -18,6 +18,7 @@ from nhsvm.cli._blocks_steps import refuse_made
 from nhsvm.cli._inputs import FileFormat, LabelOptions, LabelType, SampleOptions, format_of, read_data
 from nhsvm.cli._options import option
 from nhsvm.errors import DataError, FileFormatError, NHSVMError, OptionError
+from nhsvm.options import check_threads
 
 if TYPE_CHECKING:
     from nhsvm.datasets import Dataset
@@ -110,12 +111,11 @@ class LoadedModel:
 def load_model(file: Path, options: ModelOptions, jobs: int | None = None) -> LoadedModel:
     """A model file, with another number of threads if one is given; what is missing or no model is named."""
     from nhsvm.estimators.memory import parsed
-    from nhsvm.estimators.options import check_jobs
     from nhsvm.model import load_with_note
     from nhsvm.model.checks import Malformed, check_note, reading
 
     if jobs is not None:
-        check_jobs(jobs)
+        check_threads("n_jobs", jobs)
     max_bytes = None if options.max_bytes is None else parsed(options.max_bytes, "--max-bytes")
     try:
         loaded = LoadedModel(*load_with_note(file, max_bytes=max_bytes, trust_patterns=options.trust_patterns))

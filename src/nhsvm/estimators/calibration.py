@@ -61,18 +61,8 @@ class Fold(NamedTuple):
 def make_folds(cv: object, targets: Targets, weight: FloatArray, seed: int) -> list[Fold]:
     """Folds in which every held-out sample has a class that is learned; samples of weight zero are in none.
 
-    Parameters
-    ----------
-    cv : int, splitter or iterable of (train, test)
-    targets : Targets
-    weight : array of n_samples
-    seed : int
-        Of the dealing, if ``cv`` is a number.
-
-    Raises
-    ------
-    DataError
-        If nothing can be held out.
+    If ``cv`` is a number, and no splitter or iterable of (train, test), samples are dealt at random, as ``seed`` says.
+    A DataError says that nothing can be held out.
     """
     codes = targets.codes
     if len(targets.classes) == 1:
@@ -96,11 +86,6 @@ def set_folds(cv: object, sets: LabelSets, weight: FloatArray, seed: int) -> lis
     Samples that are the only ones with their rarest label are dealt as if they shared one; if it is just one sample, it
     is not held out. The others have to be: where labels have a long tail they may be most of the samples, and those
     with the most labels, so without them all nodes would seem rarer than they are.
-
-    Raises
-    ------
-    DataError
-        If nothing can be held out.
     """
     codes = rarest(sets, weight)
     alone = np.bincount(codes[weight > 0], minlength=len(sets.classes) + 1)[codes] <= 1
@@ -176,24 +161,7 @@ class HeldOutSets(NamedTuple):
 def hold_out(
     problem: LearningProblem, labels: Targets, model: Model, folds: list[Fold], solver: Solver, n_threads: int
 ) -> list[HeldOut]:
-    """Scores of held-out samples with one label each, under models of the other samples.
-
-    Parameters
-    ----------
-    problem : LearningProblem
-        Of all samples.
-    labels : Targets
-        Theirs.
-    model : Model
-        What was learned from all.
-    folds : list of Fold
-    solver : solver
-    n_threads : int
-
-    Raises
-    ------
-    FoldInterruptedError
-    """
+    """Scores of held-out samples with one label each, under models of the other samples; ``model`` is that of all."""
     found = []
     most = max(1, _SCORES // (len(labels.classes) * max(1, len(folds))))
     for (train, held_out), samples, fold_model in _fold_models(problem, model, folds, solver, most):
@@ -312,25 +280,17 @@ CURVES = CurveSettings()
 
 
 class CurveSamples(NamedTuple):
-    """Held-out samples: z, true nodes, weights of mean 1."""
+    """Held-out samples."""
 
-    along: FloatArray
-    true: BoolArray
-    weight: FloatArray
+    along: FloatArray  # z
+    true: BoolArray  # nodes
+    weight: FloatArray  # of mean 1
 
 
 def fit_curves(margins: FloatArray, true: BoolArray, weight: FloatArray, scores: Array) -> Curves:
-    """Curves of all nodes.
+    """Curves of all nodes, from what held-out samples have: margins of nodes, true nodes, weights, scores of columns.
 
-    Parameters
-    ----------
-    margins : array of (n_samples, n_nodes)
-        Of held-out samples.
-    true : array of (n_samples, n_nodes)
-        Whether a sample has the node.
-    weight : array of n_samples
-    scores : array of (n_samples, n_columns)
-        What the directions are found in.
+    The directions are found in the scores.
     """
     directions, shift = _directions(scores, weight)
     samples = CurveSamples(scores @ directions - shift, true, weight / weight.mean())

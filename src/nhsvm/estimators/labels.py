@@ -131,14 +131,9 @@ class LabelSets(EncodedLabels):
 
 
 def encode(y: LabelsLike, hierarchy: Hierarchy | None, classes: LabelsLike = None) -> Targets:
-    """Check and encode labels; ``hierarchy=None`` is the flat hierarchy over the classes.
+    """Check and encode labels, one a sample; ``hierarchy=None`` is the flat hierarchy over the classes.
 
-    Parameters
-    ----------
-    y : array-like of labels, one a sample
-    hierarchy : Hierarchy, optional
-    classes : array-like, optional
-        All classes there will be, when ``y`` is only a first part of the data.
+    ``classes`` are all that there will be, when ``y`` is only a first part of the data.
     """
     distinct, codes = unique(as_labels(y))
     if not len(distinct):
@@ -207,12 +202,7 @@ def encode_sets(
 def matrix_of(y: LabelsLike, hierarchy: Hierarchy, classes: Array) -> sp.csr_array:
     """Label sets as a 0/1 matrix with a column a class, and a last one for all labels that are no class.
 
-    Parameters
-    ----------
-    y : label sets, or indicator
-        As for :func:`encode_sets`; samples may be empty.
-    hierarchy : Hierarchy
-    classes : array
+    They are given as for :func:`encode_sets`, and may be empty.
     """
     names, codes, indptr, _ = read(y, hierarchy, classes)
     place = {label: k for k, label in enumerate(classes.tolist())}

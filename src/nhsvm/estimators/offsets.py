@@ -17,7 +17,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from numbers import Real
-from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -33,6 +32,7 @@ from nhsvm.model.sets import Chosen, Collected, Inference, on_leaves
 from nhsvm.threads import Team
 from nhsvm.typing import Array, BoolArray, FloatArray, IntArray, Options, PtrArray
 
+Value: TypeAlias = Callable[[sp.csr_array, BoolArray], float]
 Count: TypeAlias = Array | float  # of nodes: of every sample or label, or of all together
 
 
@@ -80,29 +80,19 @@ def _agreement(both: Count, true: Count, pred: Count) -> Count:
 
 @dataclass(frozen=True)
 class Measure:
-    """A measure of label sets; more is better.
-
-    Attributes
-    ----------
-    function : callable
-        Of :mod:`nhsvm.metrics`.
-    of : callable
-        Its value for counts (both, true, pred), but for a positive factor.
-    average : {"samples", "micro", "macro"}
-        Whether these are the counts of every sample, of all samples together, or of every label.
-    nodes : bool
-        Whether all nodes of label sets are counted, or their leaves only.
-    options : dict
-    sign : float
-        −1 for a measure of error.
-    """
+    """A measure of label sets; more is better."""
 
     function: Callable[..., float]
+    """Of :mod:`nhsvm.metrics`."""
     of: Callable[[Count, Count, Count], Count]
+    """Its value for counts (both, true, pred), but for a positive factor."""
     average: str
+    """Whether these are the counts of every sample ("samples"), of all together ("micro"), or of a label ("macro")."""
     nodes: bool = False
+    """Whether all nodes of label sets are counted, or their leaves only."""
     options: Options = field(default_factory=dict)
     sign: float = 1.0
+    """−1 for a measure of error."""
 
     def value(self, hierarchy: Hierarchy, true: sp.csr_array, pred: sp.csr_array, weight: FloatArray) -> float:
         """The measure of label sets given as matrices with a column a leaf."""
@@ -114,20 +104,16 @@ class Measure:
 
 
 _NODES = {"over": "nodes"}
-MEASURES: Mapping[str, Measure] = MappingProxyType(
-    {
-        "example_jaccard": Measure(example_jaccard, _jaccard, "samples"),
-        "example_jaccard_nodes": Measure(example_jaccard, _jaccard, "samples", nodes=True, options=_NODES),
-        "f1_micro": Measure(f1, _f1, "micro", options={"average": "micro"}),
-        "f1_macro": Measure(f1, _f1, "macro", options={"average": "macro"}),
-        "hierarchical_f1": Measure(hierarchical_f1, _f1, "micro", nodes=True),
-        "hierarchical_f1_samples": Measure(hierarchical_f1, _f1, "samples", nodes=True, options={"average": "samples"}),
-        "neg_hamming_distance": Measure(hamming_distance, _agreement, "samples", sign=-1.0),
-        "neg_hamming_distance_nodes": Measure(
-            hamming_distance, _agreement, "samples", nodes=True, options=_NODES, sign=-1.0
-        ),
-    }
-)
+MEASURES: Mapping[str, Measure] = {
+    "example_jaccard": Measure(example_jaccard, _jaccard, "samples"),
+    "example_jaccard_nodes": Measure(example_jaccard, _jaccard, "samples", nodes=True, options=_NODES),
+    "f1_micro": Measure(f1, _f1, "micro", options={"average": "micro"}),
+    "f1_macro": Measure(f1, _f1, "macro", options={"average": "macro"}),
+    "hierarchical_f1": Measure(hierarchical_f1, _f1, "micro", nodes=True),
+    "hierarchical_f1_samples": Measure(hierarchical_f1, _f1, "samples", nodes=True, options={"average": "samples"}),
+    "neg_hamming_distance": Measure(hamming_distance, _agreement, "samples", sign=-1.0),
+    "neg_hamming_distance_nodes": Measure(hamming_distance, _agreement, "samples", True, _NODES, sign=-1.0),
+}
 """By the names that :func:`nhsvm.metrics.scorers` has for them; precision or recall alone would ask for extremes."""
 
 
@@ -142,20 +128,10 @@ def tuned_offsets(
     base: FloatArray,
     n_threads: int,
 ) -> FloatArray:
-    """Offsets of all nodes.
+    """Offsets of all nodes, beside a ``base`` that is added to scores in any case.
 
-    Parameters
-    ----------
-    option : str or callable
-        A name in ``MEASURES``, or a function of (hierarchy, y_true, y_pred) with label sets in the form of ``sets``.
-        A function decides about offsets that are proposed as for "example_jaccard".
-    sets : LabelSets
-        Of the fit.
-    inference : Inference
-    held : HeldOutSets
-    base : array of n_nodes
-        What is added to scores in any case.
-    n_threads : int
+    ``option`` is a name in ``MEASURES``, or a function of (hierarchy, y_true, y_pred) with label sets in the form of
+    ``sets``. A function decides about offsets that are proposed as for "example_jaccard".
     """
     h = sets.hierarchy
     if isinstance(option, str):
@@ -181,25 +157,12 @@ def _number(found: object) -> float:
 
 
 class Search:
-    """The search for offsets.
+    """The search for offsets: ``measure`` proposes them leaf by leaf, and the largest ``value`` decides.
 
-    Parameters
-    ----------
-    hierarchy : Hierarchy
-    predictions : Predictions
-    measure : Measure
-        Proposes offsets of single leaves.
-    value : callable
-        Of predicted leaves, as a 0/1 matrix, for some of the samples: what is to become as large as possible.
+    A value is one of predicted leaves, as a 0/1 matrix, for some of the samples.
     """
 
-    def __init__(
-        self,
-        hierarchy: Hierarchy,
-        predictions: Predictions,
-        measure: Measure,
-        value: Callable[[sp.csr_array, BoolArray], float],
-    ) -> None:
+    def __init__(self, hierarchy: Hierarchy, predictions: Predictions, measure: Measure, value: Value) -> None:
         self.graph, self.predictions, self.measure, self.value = hierarchy.graph, predictions, measure, value
         self.counted = measure.counted(hierarchy).astype(np.float64)
         n = len(predictions.held.scores)
@@ -233,8 +196,7 @@ class Search:
 
     def _common(self) -> float:
         """One offset for all leaves; candidates bring in some share of the true labels."""
-        tried: dict[float, sp.csr_array] = {}
-        self._try([0.0], tried)
+        tried = {0.0: self.predictions.predicted(np.zeros(self.graph.n_nodes))}
         gains = self.predictions.gains_of_true()
         if len(gains):
             self._try((-np.quantile(gains, np.linspace(0.02, 0.98, SEARCH.common))).tolist(), tried)
@@ -355,16 +317,7 @@ def _cumulated(values: FloatArray) -> FloatArray:
 
 
 class Predictions:
-    """Predictions for held-out samples.
-
-    Parameters
-    ----------
-    inference : Inference
-    held : HeldOutSets
-    base : array of n_nodes
-        What is added to scores in any case.
-    team : Team
-    """
+    """Predictions for held-out samples; ``base`` is added to the scores of nodes in any case."""
 
     def __init__(self, inference: Inference, held: HeldOutSets, base: FloatArray, team: Team) -> None:
         self.inference, self.graph, self.held, self.base, self.team = inference, inference.graph, held, base, team
@@ -384,16 +337,13 @@ class Predictions:
 
     def gains_of_true(self) -> FloatArray:
         """What the true labels of all samples add to the best label sets."""
-        from nhsvm.oracles.dag.primal import label_gains
-
         true = self.held.true
         gains = np.empty(true.nnz)
 
         def use(rows: slice) -> None:
             here = slice(true.indptr[rows.start], true.indptr[rows.stop])
             owner = np.repeat(np.arange(rows.stop - rows.start), np.diff(true.indptr[rows.start : rows.stop + 1]))
-            found = label_gains(self.graph, *self._best(rows, np.zeros(self.graph.n_nodes)))
-            gains[here] = found[owner, true.indices[here]]
+            gains[here] = self._gains(rows, np.zeros(self.graph.n_nodes))[owner, true.indices[here]]
 
         self._each(use)
         return gains
@@ -409,13 +359,11 @@ class Predictions:
         self, offsets: FloatArray, predicted: sp.csr_array, which: IntArray, counted: FloatArray
     ) -> Iterator[Flips]:
         """Of every leaf in ``which``, the samples that have it, and those that are nearest to getting it."""
-        from nhsvm.oracles.dag.primal import label_gains
-
         n = len(self.held.scores)
         gains = np.empty((len(which), n), dtype=np.float32)
 
         def use(rows: slice) -> None:
-            gains[:, rows] = label_gains(self.graph, *self._best(rows, offsets), which).T
+            gains[:, rows] = self._gains(rows, offsets, which).T
 
         self._each(use)
         needed = np.full(n, not self.inference.allow_empty) & (np.diff(predicted.indptr) == 1)
@@ -456,6 +404,12 @@ class Predictions:
 
     def _best(self, rows: slice, offsets: FloatArray) -> tuple[FloatArray, Chosen]:
         return self.inference.best(self.held.scores[rows], self.base + offsets)
+
+    def _gains(self, rows: slice, offsets: FloatArray, which: IntArray | None = None) -> FloatArray:
+        """What leaves, all or those in ``which``, add to the best label sets of some samples."""
+        from nhsvm.oracles.dag.primal import label_gains
+
+        return label_gains(self.graph, *self._best(rows, offsets), which)
 
     def _each(self, use: Callable[[slice], None]) -> None:
         """``use`` for all samples, some at a time, on all threads."""

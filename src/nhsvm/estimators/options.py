@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 
 from nhsvm.errors import OptionError
 from nhsvm.hierarchy import Hierarchy
-from nhsvm.options import OPTIONS, SET_ORACLES, check_threads
+from nhsvm.options import OPTIONS, SET_ORACLES
 from nhsvm.typing import Callback, Record, Seed
 
 if TYPE_CHECKING:
@@ -38,11 +38,6 @@ def check_options(estimator: HierarchicalSVM) -> None:
         )
     if estimator.warm_start and streams(estimator):
         raise OptionError("warm_start goes with solver='dual'; solver='sgd' has partial_fit instead")
-
-
-def check_jobs(n_jobs: object) -> None:
-    """Raise an OptionError unless ``n_jobs`` is None or a number of threads."""
-    check_threads("n_jobs", n_jobs)
 
 
 def why_no_sets(estimator: HierarchicalSVM) -> str | None:
@@ -104,13 +99,7 @@ def seed_of(random_state: Seed) -> int:
 
 
 class Progress:
-    """Prints one line a pass to stderr if ``verbose``, and hands the record on.
-
-    Parameters
-    ----------
-    verbose : int
-    callback : callable, optional
-    """
+    """Prints one line a pass to stderr if ``verbose``, and hands the record on."""
 
     def __init__(self, verbose: int, callback: Callback | None) -> None:
         self.verbose, self.callback = verbose, callback

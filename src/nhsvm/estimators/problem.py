@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -29,7 +29,7 @@ from nhsvm.model import Model, SetForm
 from nhsvm.model.calibration import node_margins
 from nhsvm.model.sets import gains_of_scores, on_leaves
 from nhsvm.storage.samples import LARGEST, check_indices, precise_enough, too_large, within
-from nhsvm.typing import Estimator, FloatArray, Label, LabelsLike, Matrix, MatrixLike, Options, SampleWeights
+from nhsvm.typing import Estimator, FloatArray, LabelsLike, Matrix, MatrixLike, Options, SampleWeights
 from nhsvm.weights import node_weights
 
 if TYPE_CHECKING:  # the engine loads numba, which importing an estimator should not
@@ -148,13 +148,7 @@ class LearningProblem(ABC):
 
     @abstractmethod
     def calibrated(self, svm: HierarchicalSVM, model: Model, folds: list[Fold]) -> Model:
-        """The model with what held-out folds teach.
-
-        Raises
-        ------
-        FoldInterruptedError
-            If the user interrupts a fit of a fold.
-        """
+        """The model with what held-out folds teach; a FoldInterruptedError if the user interrupts a fit."""
 
     @abstractmethod
     def form(self, svm: HierarchicalSVM) -> SetForm | None:
@@ -263,32 +257,25 @@ def single_label_oracle(svm: HierarchicalSVM, hierarchy: Hierarchy) -> KnownOrac
 
 
 def _relative_costs(svm: HierarchicalSVM, labels: Targets, weight: FloatArray) -> FloatArray:
-    """C_i / C = sample weight · class weight."""
-    if svm.class_weight is None:
+    """C_i / C = sample weight · class weight, which is None, "balanced" or a dict."""
+    given, hierarchy, classes = svm.class_weight, svm.hierarchy, labels.classes.tolist()
+    if given is None:
         return weight
-    return weight * _class_factors(svm.class_weight, labels, weight, svm.hierarchy)[labels.codes]
-
-
-def _class_factors(
-    class_weight: str | dict[Label, Any], labels: Targets, weight: FloatArray, hierarchy: Hierarchy | None
-) -> FloatArray:
-    """Factor of C of every class, from "balanced" or a dict."""
-    if isinstance(class_weight, str):  # "balanced"
+    if isinstance(given, str):
         # as compute_class_weight, which divides by zero for a class whose samples all have weight zero
-        total = np.bincount(labels.codes, weights=weight, minlength=len(labels.classes))
-        factors: FloatArray = np.divide(total.sum() / len(total), total, out=np.zeros_like(total), where=total > 0)
-        return factors
-    classes = labels.classes.tolist()
+        total = np.bincount(labels.codes, weights=weight, minlength=len(classes))
+        balanced = np.divide(total.sum() / len(total), total, out=np.zeros_like(total), where=total > 0)
+        return np.asarray(weight * balanced[labels.codes], np.float64)
     known = set(classes)
     # a class may be missing from a fold of the data; a name that never was one is a mistake
-    stray = [label for label in class_weight if label not in (known if hierarchy is None else hierarchy)]
-    if stray and (hierarchy is not None or not known <= class_weight.keys()):
+    stray = [label for label in given if label not in (known if hierarchy is None else hierarchy)]
+    if stray and (hierarchy is not None or not known <= given.keys()):
         raise OptionError(f"class_weight names {stray[0]!r}, which is not a class")
-    given = [class_weight.get(label, 1.0) for label in classes]
-    for label, factor in zip(classes, given, strict=True):
+    factors = [given.get(label, 1.0) for label in classes]
+    for label, factor in zip(classes, factors, strict=True):
         if isinstance(factor, str) or not 0 <= factor < np.inf:
             raise OptionError(f"class_weight must be finite and ≥ 0, but {label!r} has {factor!r}")
-    return np.array(given, dtype=np.float64)
+    return weight * np.array(factors, dtype=np.float64)[labels.codes]
 
 
 # -- label sets --------------------------------------------------------------------------------------------------------
@@ -369,16 +356,11 @@ def _true_columns(labels: LabelSets, columns: Columns) -> Ragged:
 
 
 def loss_weights(loss: Loss, hierarchy: Hierarchy, columns: Columns, allow_empty: bool) -> FloatArray:
-    """The weights w of Δ(y, y') = Σ_n w_n 1[n in one of y, y'], one a column.
+    """The weights w of Δ(y, y') = Σ_n w_n 1[n in one of y, y'], one a column; an OptionError if there are none.
 
     The solver contracts nodes without weight α. That is exact as long as they do not count in the loss either, since
     whether such a node is in y is no linear function of the columns below it. A node above every leaf is in every label
     set but the empty one, and so counts in none.
-
-    Raises
-    ------
-    OptionError
-        If the loss is no such sum, counts nodes that have no column, or a leaf has none.
     """
     graph, nodes = hierarchy.graph, columns.nodes
     has = np.zeros(graph.n_nodes, dtype=bool)

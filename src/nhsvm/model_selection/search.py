@@ -11,13 +11,13 @@ from typing import Any
 from sklearn.base import clone
 
 from nhsvm.errors import OptionError
-from nhsvm.estimators.options import check_jobs
 from nhsvm.model_selection._data import make_parts
 from nhsvm.model_selection._scoring import make_scores
 from nhsvm.model_selection._walk import Budget, Fits, Walk, walk_all
 from nhsvm.model_selection.grid import PAPER_LAMBDAS, Grid, costs, last_name, last_step, make_plan
 from nhsvm.model_selection.path import split_pipeline
 from nhsvm.model_selection.result import CUT, Trial, Tuning, choose
+from nhsvm.options import check_threads
 from nhsvm.sizes import is_number
 
 Progress = Callable[[Trial, int, int], Any]
@@ -115,7 +115,7 @@ def tune(
     """
     last = last_step(estimator)
     _check(refit, search_tol, patience, time_budget, progress)
-    check_jobs(n_jobs)
+    check_threads("n_jobs", n_jobs)
     if isinstance(grid, str) and C is None and lam is None:
         lam = PAPER_LAMBDAS
     values = costs(C, lam)
