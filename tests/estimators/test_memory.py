@@ -211,7 +211,7 @@ def test_rows_take_about_what_was_estimated(no_tables):
     assert found.weights / 3 <= model.fit(samples, labels).model_.weights.nbytes <= 1.5 * found.weights
 
 
-@pytest.mark.parametrize("container", memory._CONTAINERS)
+@pytest.mark.parametrize("container", memory.CONTAINERS)
 def test_free_memory(container, tmp_path, monkeypatch):
     """A container counts pages of files as in use, but gives them up."""
     assert 2**20 < memory.free_memory() < 2**50
@@ -219,7 +219,7 @@ def test_free_memory(container, tmp_path, monkeypatch):
     _, limit, used, files = container
     (tmp_path / limit).write_text("5000\n")
     (tmp_path / used).write_text("2000\n")
-    monkeypatch.setattr(memory, "_CONTAINERS", ((str(tmp_path), limit, used, files),))
+    monkeypatch.setattr(memory, "CONTAINERS", ((str(tmp_path), limit, used, files),))
     assert memory.free_memory() == 3000
     (tmp_path / "memory.stat").write_text(f"anon 5\n{files} 1200\n{files}_more 7\n")
     assert memory.free_memory() == 4200

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 SHARE = 0.6  # of the free memory, for weights
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}
 # of a container: folder, files with its limit and what it uses, and how memory.stat calls pages of files not in use
-_CONTAINERS = (
+CONTAINERS = (
     ("/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"),
     ("/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
 )
@@ -86,7 +86,7 @@ def parsed(memory_limit: object, name: str = "memory_limit") -> int:
 def free_memory() -> int:
     """Bytes that can be had without swapping, as far as the system tells; a container's limit counts too."""
     free = _available()
-    for folder, limit, used, files in _CONTAINERS:
+    for folder, limit, used, files in CONTAINERS:
         most, now = _number(Path(folder, limit)), _number(Path(folder, used))
         if most is not None and now is not None and most < 2**60:
             spare = _entry(Path(folder, "memory.stat"), files)  # given up as soon as somebody needs it
