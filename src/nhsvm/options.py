@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from inspect import Parameter, Signature, cleandoc
 from math import inf
 from numbers import Integral, Real
+from string import Template
 from textwrap import fill, indent
 from typing import TYPE_CHECKING, Annotated, TypedDict, TypeGuard
 
@@ -140,7 +141,7 @@ class Options(TypedDict, total=False):
         Option(
             "auto",
             '{"auto", "zero_one", "hamming", "normalized", "leaf_hamming"}, class or Loss',
-            'The structural error Δ; "auto" is "{auto_loss}"{auto_loss_meaning}; of label sets always "leaf_hamming", '
+            'The structural error Δ; "auto" is "$auto_loss"$auto_loss_meaning; of label sets always "leaf_hamming", '
             'and "hamming" is the other one they can have.',
         ),
     ]
@@ -378,7 +379,7 @@ class Preset:
         What the documentation says of an option in place of what it says elsewhere, perhaps with its type:
         (type, text).
     texts : mapping
-        For the placeholders in the attributes: see ``_ATTRIBUTES``.
+        For the placeholders of the documentation: see ``_TEXTS``.
     learns_weights : bool
         Whether the solver learns α.
     independent : bool
@@ -412,30 +413,22 @@ class Preset:
 
     def documented(self, name: str, text: str) -> str:
         """The documentation of the estimator of that name, after what it says of itself."""
-        entries = [("hierarchy", "Hierarchy or None", self.texts.get("hierarchy", _FLAT))]
-        for option in self.options():
-            kind, doc = self.doc.get(option, (OPTIONS[option].kind, OPTIONS[option].doc))
-            meaning = self.texts.get("auto_loss_meaning", "")
-            doc = doc.replace("{auto_loss_meaning}", meaning).replace("{auto_loss}", self.auto_loss)
-            entries.append((option, kind, doc))
-        parameters = "\n".join(f"{name} : {kind}\n{_paragraph(doc)}" for name, kind, doc in entries)
-        attributes = _ATTRIBUTES
-        for placeholder, default in _TEXTS.items():
-            attributes = attributes.replace(f"{{{placeholder}}}", self.texts.get(placeholder, default))
-        return "\n\n".join(
-            [
-                cleandoc(text),
-                f"Parameters\n----------\n{parameters}",
-                attributes.strip(),
-                _EXAMPLE.replace("{name}", name).strip(),
-            ]
-        )
+        texts = {**_TEXTS, **self.texts, "auto_loss": self.auto_loss, "name": name}
+        entries = {"hierarchy": ("Hierarchy or None", texts["hierarchy"])}
+        entries |= {taken: self.doc.get(taken, (OPTIONS[taken].kind, OPTIONS[taken].doc)) for taken in self.options()}
+        parameters = []
+        for option, (kind, doc) in entries.items():
+            lines = fill(Template(doc).substitute(texts), 112, break_long_words=False, break_on_hyphens=False)
+            parameters.append(f"{option} : {kind}\n{indent(lines, '    ')}")
+        more = Template(_ATTRIBUTES + _EXAMPLE).substitute(texts).strip()
+        return "\n".join([cleandoc(text), "\nParameters\n----------", *parameters, f"\n{more}"])
 
 
 _BY_PLACE = Parameter.POSITIONAL_OR_KEYWORD
-_FLAT = "None is the flat hierarchy over the labels seen."
 _TEXTS = {
+    "hierarchy": "None is the flat hierarchy over the labels seen.",
     "node_weights": "α, aligned with ``hierarchy_.nodes``.",
+    "auto_loss_meaning": "",
     "history": "",
 }
 _ATTRIBUTES = """
@@ -446,14 +439,14 @@ classes_ : array of n_classes
 hierarchy_ : Hierarchy
     Restricted to these labels.
 node_weights_ : array of n_nodes
-    {node_weights}
+    $node_weights
 coef_, intercept_ : arrays of (n_nodes, n_features) and (n_nodes,)
     U: the score of a class is the sum of U_n·x + b_n over its node and everything above it.
 objective_, dual_objective_, gap_ : float
     Primal value, a lower bound of the optimum, and (primal − dual) / primal.
 n_iter_, history_ : int, list of dicts
     Passes, and the record of each: iteration, seconds, primal, dual, gap, training_error, planes (dual variables
-    above 0), and certified, which says whether its values are exact or estimates made on the way{history}.
+    above 0), and certified, which says whether its values are exact or estimates made on the way$history.
 temperature_ : float
     T of P(l|x) = softmax(score / T); only with ``probability=True``.
 offsets_ : array of n_nodes
@@ -462,17 +455,13 @@ offsets_ : array of n_nodes
 _EXAMPLE = """
 Examples
 --------
->>> from nhsvm import Hierarchy, {name}
+>>> from nhsvm import Hierarchy, $name
 >>> h = Hierarchy.from_edges([("animal", "dog"), ("animal", "cat"), ("plant", "oak")])
 >>> X = [[1.0, 0.0, 0.0], [0.9, 0.1, 0.0], [0.5, 1.0, 0.0], [0.4, 1.0, 0.1], [0.0, 0.0, 1.0], [0.1, 0.0, 1.0]]
 >>> y = ["dog", "dog", "cat", "cat", "oak", "oak"]
->>> model = {name}(h, C=10).fit(X, y)
+>>> model = $name(h, C=10).fit(X, y)
 >>> model.predict([[1.0, 0.1, 0.0], [0.0, 0.1, 0.9]])
 array(['dog', 'oak'], dtype='<U3')
 >>> model.gap_ <= 1e-3
 True
 """
-
-
-def _paragraph(text: str) -> str:
-    return indent(fill(text, 112, break_long_words=False, break_on_hyphens=False), "    ")

@@ -104,10 +104,10 @@ def rarest(sets: LabelSets, weight: FloatArray) -> PtrArray:
     n_leaves = len(sets.classes)
     owner = sets.leaf_rows().owners()
     count = np.bincount(sets.indices[weight[owner] > 0], minlength=n_leaves)
-    order = np.lexsort((sets.indices, count[sets.indices], owner))
     found = np.full(sets.n_samples, n_leaves, dtype=np.int64)
     some = np.diff(sets.indptr) > 0
-    found[some] = sets.indices[order][sets.indptr[:-1][some]]
+    rank = count[sets.indices] * n_leaves + sets.indices
+    found[some] = np.minimum.reduceat(rank, sets.indptr[:-1][some]) % n_leaves
     return found
 
 

@@ -151,21 +151,16 @@ def encode_sets(
 ) -> LabelSets:
     """Check and encode label sets; ``hierarchy=None`` is the flat hierarchy over the classes.
 
-    A label stands for itself and all above. A set that also names what is above, such as ``{"animal", "dog"}``, makes
-    the inner node a class of its own, by a virtual leaf: "dog, and animal itself", as in ``LabelSpace``. So every set
-    can come back as it was given; leave ancestors out that are only implied.
+    A label set is a list, tuple, set, frozenset or array of labels. A label stands for itself and all above. A set that
+    also names what is above, such as ``{"animal", "dog"}``, makes the inner node a class of its own, by a virtual leaf:
+    "dog, and animal itself", as in ``LabelSpace``. So every set can come back as it was given; leave ancestors out that
+    are only implied.
 
-    Parameters
-    ----------
-    y : label sets, or indicator
-        A list, tuple, set, frozenset or array of labels for every sample; or a matrix of 0 and 1 (dense, sparse or a
-        DataFrame) with one column a class. It is called as in the DataFrame, or as in ``classes``, or like a leaf of
-        the hierarchy, or 0, 1, ... without one. A DataFrame's 0, 1, ... are no names unless they are leaves.
-    hierarchy : Hierarchy, optional
-    allow_empty : bool
-        Accept samples without a label.
-    classes : array-like, optional
-        All classes there will be, also those not in ``y``; for a matrix without names, what its columns are.
+    An indicator is a matrix of 0 and 1 (dense, sparse or a DataFrame) with one column a class. That is called as in the
+    DataFrame, or as in ``classes``, or like a leaf of the hierarchy, or 0, 1, ... without one. A DataFrame's 0, 1, ...
+    are no names unless they are leaves.
+
+    ``classes`` are all that there will be, also those not in ``y``; ``allow_empty`` accepts samples without a label.
 
     Examples
     --------
