@@ -154,10 +154,7 @@ class Answering:
         an indicator, dense or sparse, with the columns of ``classes_``. Each is the best of all label sets, unless
         ``exact=False``; an empty one only with ``allow_empty=True``.
         """
-        model = self._model()
-        if beam is not None:
-            model.check_beam(beam)
-        return model.predict(self._checked(X), beam=beam, exact=exact, n_threads=n_threads(self.n_jobs))
+        return self._model().predict(self._checked(X), beam=beam, exact=exact, n_threads=n_threads(self.n_jobs))
 
     def predict_topk(self, X: MatrixLike, k: int = 5) -> Array:
         """The k classes with the highest scores, best first: (n_samples, k), or all classes if there are fewer.

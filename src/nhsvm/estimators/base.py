@@ -273,7 +273,7 @@ class HierarchicalSVM(Answering, ClassifierMixin, BaseEstimator):  # type: ignor
 
         with _unchanged_on_error(self):
             begun = self._stream
-            labels = self._first_targets(y, classes) if begun is None else self._more_targets(y, classes)
+            labels = self._streamed(y, classes)
             X, weight = samples_of(self, X, labels, sample_weight, reset=begun is None)
             if begun is None:
                 known = single_label_oracle(self, labels.hierarchy)
@@ -291,17 +291,19 @@ class HierarchicalSVM(Answering, ClassifierMixin, BaseEstimator):  # type: ignor
             self._stream = Stream(state, known)
         return self
 
-    def _first_targets(self, y: LabelsLike, classes: LabelsLike) -> Targets:
-        if self._is_fitted:
-            raise OptionError(
-                "partial_fit goes on from a completed partial_fit only, not from fit, a file, or a call that was "
-                "broken off; clone the estimator and begin again"
-            )
-        if classes is None:
-            raise LabelError("classes must be given in the first call of partial_fit: all labels that will ever be met")
-        return encode(y, self.hierarchy, classes)
-
-    def _more_targets(self, y: LabelsLike, classes: LabelsLike) -> Targets:
+    def _streamed(self, y: LabelsLike, classes: LabelsLike) -> Targets:
+        """The labels of one more part; classes are those of the first one."""
+        if self._stream is None:
+            if self._is_fitted:
+                raise OptionError(
+                    "partial_fit goes on from a completed partial_fit only, not from fit, a file, or a call that was "
+                    "broken off; clone the estimator and begin again"
+                )
+            if classes is None:
+                raise LabelError(
+                    "classes must be given in the first call of partial_fit: all labels that will ever be met"
+                )
+            return encode(y, self.hierarchy, classes)
         known = self.classes_
         if classes is not None and unique(as_labels(classes))[0].tolist() != known.tolist():
             raise LabelError("classes are not those of the first call of partial_fit")

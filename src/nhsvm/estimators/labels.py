@@ -51,13 +51,13 @@ class EncodedLabels(ABC):
     classes: Array
     class_leaves: IntArray
 
-    @property
-    @abstractmethod
-    def n_samples(self) -> int: ...
-
     @abstractmethod
     def leaf_rows(self) -> Ragged:
         """Positions of the leaves that every sample has, ascending."""
+
+    @property
+    def n_samples(self) -> int:
+        return len(self.leaf_rows().indptr) - 1
 
 
 @dataclass(frozen=True)
@@ -74,16 +74,12 @@ class Targets(EncodedLabels):
     codes: PtrArray
 
     @property
-    def n_samples(self) -> int:
-        return len(self.codes)
-
-    @property
     def leaves(self) -> IntArray:
         """Position of every label among the leaves."""
         return self.class_leaves[self.codes]
 
     def leaf_rows(self) -> Ragged:
-        return Ragged(np.arange(self.n_samples + 1, dtype=np.int64), self.leaves)
+        return Ragged(np.arange(len(self.codes) + 1, dtype=np.int64), self.leaves)
 
 
 @dataclass(frozen=True)
@@ -102,10 +98,6 @@ class LabelSets(EncodedLabels):
     indptr: PtrArray
     indices: IntArray
     form: str
-
-    @property
-    def n_samples(self) -> int:
-        return len(self.indptr) - 1
 
     def leaf_rows(self) -> Ragged:
         return Ragged(self.indptr, self.indices)

@@ -89,39 +89,28 @@ def free_memory() -> int:
     for folder, limit, used, files in CONTAINERS:
         most, now = _number(Path(folder, limit)), _number(Path(folder, used))
         if most is not None and now is not None and most < 2**60:
-            spare = _entry(Path(folder, "memory.stat"), files)  # given up as soon as somebody needs it
+            spare = _number(Path(folder, "memory.stat"), f"{files} ") or 0  # given up as soon as somebody needs it
             free = min(free, max(0, most - max(0, now - spare)))
     return free
 
 
 def _available() -> int:
-    try:
-        for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
-            if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) * 1024
-    except OSError:  # not Linux
-        pass
+    found = _number(Path("/proc/meminfo"), r"MemAvailable:\s*")
+    if found is not None:
+        return found * 1024
     names = getattr(os, "sysconf_names", {})
     if "SC_PHYS_PAGES" in names:  # of all there is, half may be free
         return int(os.sysconf("SC_PHYS_PAGES")) * int(os.sysconf("SC_PAGE_SIZE")) // 2
     return 4 * 2**30  # a guess, where a system does not tell
 
 
-def _number(path: Path) -> int | None:
+def _number(path: Path, before: str = "") -> int | None:
+    """The number at the beginning of a line of a file, after some text; None without such a file or line."""
     try:
-        return int(path.read_text(encoding="ascii"))
-    except (OSError, ValueError):  # no such file, or "max": no limit
+        found = re.search(rf"^{before}(\d+)\b", path.read_text(encoding="ascii"), re.MULTILINE)
+    except (OSError, ValueError):
         return None
-
-
-def _entry(path: Path, name: str) -> int:
-    """A number in a file of names and numbers, or 0."""
-    try:
-        lines = path.read_text(encoding="ascii").splitlines()
-    except OSError:  # no such file
-        return 0
-    found = [re.fullmatch(rf"{name} (\d+)", line) for line in lines]
-    return next((int(entry[1]) for entry in found if entry), 0)
+    return None if found is None else int(found[1])
 
 
 # -- what a fit needs --------------------------------------------------------------------------------------------------
