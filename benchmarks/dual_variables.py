@@ -23,7 +23,7 @@ from rich.table import Table
 from multilabel_data import YEAST, load
 from nhsvm import HSVM
 from nhsvm.engine import Dual
-from nhsvm.estimators._label_sets import encode_sets
+from nhsvm.estimators.labels import encode_sets
 from nhsvm.objective import dual, penalty
 from quick import parsed
 

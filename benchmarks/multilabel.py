@@ -31,7 +31,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from multilabel_data import MAPS, SETS, TEXTS, Problem, load
 from multilabel_models import MODELS, ONE_VS_REST, OneVsRest, Ours
-from nhsvm.estimators import _curve_fit
+from nhsvm.estimators import calibration
 from nhsvm.metrics import auprc, example_jaccard, f1, hierarchical_f1
 from quick import parsed
 
@@ -121,7 +121,7 @@ def main() -> None:
     if ONE_VS_REST in options.models and len(options.maps) > 1:
         parser.error(f"{ONE_VS_REST} takes one kind of features")
     if options.directions is not None:
-        _curve_fit.DIRECTIONS = options.directions
+        calibration.CURVES = calibration.CURVES._replace(directions=options.directions)
     warnings.simplefilter("ignore", ConvergenceWarning)
     console = Console(width=150)
     rows = []

@@ -12,7 +12,7 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.svm import LinearSVC
 
 from nhsvm import HSVM, NHSVM, FlatSVM, Hierarchy
-from nhsvm.estimators._curve_fit import fit_curves
+from nhsvm.estimators.calibration import fit_curves
 from nhsvm.weights import Power
 
 MODELS: dict[str, Any] = {

@@ -9,11 +9,11 @@ run with fewer.
 
 from hypothesis import settings
 
-from nhsvm.estimators import _options
+from nhsvm.estimators import options
 
 settings.register_profile("project", deadline=None, derandomize=True, max_examples=60)
 settings.register_profile("seeds", settings.get_profile("project"), derandomize=False, database=None)
 settings.load_profile("project")
 
-_cores = _options.cores
-_options.cores = lambda: max(4, _cores())
+_cores = options.cores
+options.cores = lambda: max(4, _cores())

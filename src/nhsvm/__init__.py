@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from nhsvm.estimators import HRSVM, HSVM, NHSVM, SSVM, FlatSVM
-    from nhsvm.estimators._estimate import estimate_memory
-    from nhsvm.estimators._prune import prune
+    from nhsvm.estimators.memory import estimate_memory
+    from nhsvm.estimators.pruning import prune
     from nhsvm.explanation import explain
     from nhsvm.hierarchy import Hierarchy
     from nhsvm.model import Model, load, load_model, save
@@ -39,12 +39,12 @@ _HOME = {
     "Model": "nhsvm.model",
     "NHSVM": "nhsvm.estimators",
     "SSVM": "nhsvm.estimators",
-    "estimate_memory": "nhsvm.estimators._estimate",
+    "estimate_memory": "nhsvm.estimators.memory",
     "explain": "nhsvm.explanation",
     "load": "nhsvm.model",
     "load_model": "nhsvm.model",
     "node_weights": "nhsvm.weights",
-    "prune": "nhsvm.estimators._prune",
+    "prune": "nhsvm.estimators.pruning",
     "save": "nhsvm.model",
 }  # public name -> module, imported on first use
 

@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from inspect import Parameter, Signature, cleandoc
 from math import inf
 from numbers import Integral, Real
+from string import Template
 from textwrap import fill, indent
-from typing import TYPE_CHECKING, Annotated, Any, TypedDict
+from typing import TYPE_CHECKING, Annotated, TypedDict, TypeGuard
 
 from nhsvm.errors import OptionError
 from nhsvm.registry import Check, Flag, Option
@@ -19,6 +20,8 @@ from nhsvm.sizes import is_number
 
 if TYPE_CHECKING:  # the command line shows its help without scipy and scikit-learn
     from nhsvm.losses import Loss
+    from nhsvm.typing import Callback, Seed
+    from nhsvm.typing import Options as OptionValues
     from nhsvm.weights import Scheme
 
 MARGINS = ("loss", "normalized")
@@ -29,80 +32,80 @@ ORACLES = (*SET_ORACLES, "single_label")
 # -- checks of one value: (name of the option, value) ------------------------------------------------------------------
 
 
-def _is_whole(value: Any) -> bool:
+def _is_whole(value: object) -> TypeGuard[int]:
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 
-def _positive(name: str, value: Any) -> None:
+def _positive(name: str, value: object) -> None:
     if not is_number(value) or not 0 < value < inf:
         raise OptionError(f"{name} must be a positive number, not {value!r}")
 
 
-def _finite(name: str, value: Any) -> None:
+def _finite(name: str, value: object) -> None:
     if not is_number(value) or not abs(value) < inf:
         raise OptionError(f"{name} must be a finite number, not {value!r}")
 
 
-def _yes_or_no(name: str, value: Any) -> None:
+def _yes_or_no(name: str, value: object) -> None:
     if not isinstance(value, bool) and type(value).__name__ not in ("bool_", "bool"):  # NumPy's, which is not loaded
         raise OptionError(f"{name} must be True or False, not {value!r}")
 
 
-def _at_least(least: int, more: str = "") -> Check:
-    def check(name: str, value: Any) -> None:
-        if not (isinstance(value, Integral) if name == "verbose" else _is_whole(value)) or value < least:
+def _at_least(least: int, more: str = "", *, or_bool: bool = False) -> Check:
+    def check(name: str, value: object) -> None:
+        if not (_is_whole(value) or (or_bool and isinstance(value, bool))) or value < least:
             raise OptionError(f"{name} must be a whole number of at least {least}{more}, not {value!r}")
 
     return check
 
 
 def _one_of(*known: str) -> Check:
-    def check(name: str, value: Any) -> None:
+    def check(name: str, value: object) -> None:
         if not isinstance(value, str) or value not in known:
             raise OptionError(f"{name} must be one of {known}, not {value!r}")
 
     return check
 
 
-def _known_solver(name: str, value: Any) -> None:
+def _known_solver(name: str, value: object) -> None:
     from nhsvm.engine import SOLVERS
 
     if isinstance(value, type) or (value not in SOLVERS if isinstance(value, str) else not hasattr(value, "solve")):
         raise OptionError(f"{name} must be one of {list(SOLVERS)} or an instance, not {value!r}")
 
 
-def _known_class_weight(name: str, value: Any) -> None:
+def _known_class_weight(name: str, value: object) -> None:
     known = value is None or isinstance(value, dict)
     if not known and not (isinstance(value, str) and value == "balanced"):
         raise OptionError(f"{name} must be None, 'balanced' or a dict, not {value!r}")
 
 
-def _known_measure(name: str, value: Any) -> None:
-    from nhsvm.estimators._measures import MEASURES
+def _known_measure(name: str, value: object) -> None:
+    from nhsvm.estimators.offsets import MEASURES
 
     if value is not None and not callable(value) and not (isinstance(value, str) and value in MEASURES):
         raise OptionError(f"{name} must be None, one of {list(MEASURES)} or a function, not {value!r}")
 
 
-def _splits(name: str, value: Any) -> None:
+def _splits(name: str, value: object) -> None:
     if isinstance(value, (Real, str)) or not (hasattr(value, "split") or isinstance(value, Iterable)):
         _at_least(2, " folds, a splitter, or an iterable of splits")(name, value)
 
 
-def check_threads(name: str, value: Any) -> None:
+def check_threads(name: str, value: object) -> None:
     """Raise an OptionError unless the value is None or a number of threads."""
     if value is not None and (not _is_whole(value) or value == 0):
         raise OptionError(f"{name} must be None, a positive number of threads, or -1 for all, not {value!r}")
 
 
-def _bytes(name: str, value: Any) -> None:
-    from nhsvm.estimators._memory import parsed
+def _bytes(name: str, value: object) -> None:
+    from nhsvm.estimators.memory import parsed
 
     if value is not None:
         parsed(value, name)
 
 
-def _function(name: str, value: Any) -> None:
+def _function(name: str, value: object) -> None:
     if value is not None and not callable(value):
         raise OptionError(f"{name} must be a function of one record, not {value!r}")
 
@@ -138,12 +141,12 @@ class Options(TypedDict, total=False):
         Option(
             "auto",
             '{"auto", "zero_one", "hamming", "normalized", "leaf_hamming"}, class or Loss',
-            'The structural error Δ; "auto" is "{auto_loss}"{auto_loss_meaning}; of label sets always "leaf_hamming", '
+            'The structural error Δ; "auto" is "$auto_loss"$auto_loss_meaning; of label sets always "leaf_hamming", '
             'and "hamming" is the other one they can have.',
         ),
     ]
     solver: Annotated[
-        Any,
+        object,
         Option(
             "dual",
             '{"dual", "sgd"} or instance',
@@ -186,7 +189,7 @@ class Options(TypedDict, total=False):
         ),
     ]
     class_weight: Annotated[
-        Any,
+        object,
         Option(
             None,
             'dict, "balanced" or None',
@@ -208,7 +211,7 @@ class Options(TypedDict, total=False):
         ),
     ]
     cv: Annotated[
-        Any,
+        object,
         Option(
             5,
             "int, splitter or iterable of (train, test)",
@@ -241,7 +244,7 @@ class Options(TypedDict, total=False):
         ),
     ]
     offsets: Annotated[
-        Any,
+        object,
         Option(
             None,
             "str, callable or None",
@@ -302,7 +305,7 @@ class Options(TypedDict, total=False):
         ),
     ]
     random_state: Annotated[
-        Any,
+        "Seed",
         Option(
             None,
             "int, RandomState or None",
@@ -311,7 +314,7 @@ class Options(TypedDict, total=False):
         ),
     ]
     memory_limit: Annotated[
-        Any,
+        "float | str | None",
         Option(
             None,
             "int, str or None",
@@ -322,7 +325,7 @@ class Options(TypedDict, total=False):
             Flag("For weights, such as 6GB.", shown="60 % of what is free", panel="Solver", metavar="SIZE"),
         ),
     ]
-    verbose: Annotated[int, Option(0, "int", "1 prints a line a pass.", _at_least(0))]
+    verbose: Annotated[int, Option(0, "int", "1 prints a line a pass.", _at_least(0, or_bool=True))]
     warm_start: Annotated[
         bool,
         Option(
@@ -334,7 +337,7 @@ class Options(TypedDict, total=False):
         ),
     ]
     callback: Annotated[
-        Any,
+        "Callback | None",
         Option(
             None,
             "callable, optional",
@@ -376,16 +379,22 @@ class Preset:
         What the documentation says of an option in place of what it says elsewhere, perhaps with its type:
         (type, text).
     texts : mapping
-        For the placeholders in the attributes: see ``_ATTRIBUTES``.
+        For the placeholders of the documentation: see ``_TEXTS``.
+    learns_weights : bool
+        Whether the solver learns α.
+    independent : bool
+        Whether every leaf has a hinge of its own, as in HR-SVM.
     """
 
     auto_loss: str
-    settled: Mapping[str, Any] = field(default_factory=dict)
-    defaults: Mapping[str, Any] = field(default_factory=dict)
+    settled: "OptionValues" = field(default_factory=dict)
+    defaults: "OptionValues" = field(default_factory=dict)
     doc: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     texts: Mapping[str, str] = field(default_factory=dict)
+    learns_weights: bool = False
+    independent: bool = False
 
-    def options(self) -> dict[str, Any]:
+    def options(self) -> "OptionValues":
         """Defaults of the options that the estimator takes."""
         return {
             name: self.defaults.get(name, option.default)
@@ -404,30 +413,22 @@ class Preset:
 
     def documented(self, name: str, text: str) -> str:
         """The documentation of the estimator of that name, after what it says of itself."""
-        entries = [("hierarchy", "Hierarchy or None", self.texts.get("hierarchy", _FLAT))]
-        for option in self.options():
-            kind, doc = self.doc.get(option, (OPTIONS[option].kind, OPTIONS[option].doc))
-            meaning = self.texts.get("auto_loss_meaning", "")
-            doc = doc.replace("{auto_loss_meaning}", meaning).replace("{auto_loss}", self.auto_loss)
-            entries.append((option, kind, doc))
-        parameters = "\n".join(f"{name} : {kind}\n{_paragraph(doc)}" for name, kind, doc in entries)
-        attributes = _ATTRIBUTES
-        for placeholder, default in _TEXTS.items():
-            attributes = attributes.replace(f"{{{placeholder}}}", self.texts.get(placeholder, default))
-        return "\n\n".join(
-            [
-                cleandoc(text),
-                f"Parameters\n----------\n{parameters}",
-                attributes.strip(),
-                _EXAMPLE.replace("{name}", name).strip(),
-            ]
-        )
+        texts = {**_TEXTS, **self.texts, "auto_loss": self.auto_loss, "name": name}
+        entries = {"hierarchy": ("Hierarchy or None", texts["hierarchy"])}
+        entries |= {taken: self.doc.get(taken, (OPTIONS[taken].kind, OPTIONS[taken].doc)) for taken in self.options()}
+        parameters = []
+        for option, (kind, doc) in entries.items():
+            lines = fill(Template(doc).substitute(texts), 112, break_long_words=False, break_on_hyphens=False)
+            parameters.append(f"{option} : {kind}\n{indent(lines, '    ')}")
+        more = Template(_ATTRIBUTES + _EXAMPLE).substitute(texts).strip()
+        return "\n".join([cleandoc(text), "\nParameters\n----------", *parameters, f"\n{more}"])
 
 
 _BY_PLACE = Parameter.POSITIONAL_OR_KEYWORD
-_FLAT = "None is the flat hierarchy over the labels seen."
 _TEXTS = {
+    "hierarchy": "None is the flat hierarchy over the labels seen.",
     "node_weights": "α, aligned with ``hierarchy_.nodes``.",
+    "auto_loss_meaning": "",
     "history": "",
 }
 _ATTRIBUTES = """
@@ -438,14 +439,14 @@ classes_ : array of n_classes
 hierarchy_ : Hierarchy
     Restricted to these labels.
 node_weights_ : array of n_nodes
-    {node_weights}
+    $node_weights
 coef_, intercept_ : arrays of (n_nodes, n_features) and (n_nodes,)
     U: the score of a class is the sum of U_n·x + b_n over its node and everything above it.
 objective_, dual_objective_, gap_ : float
     Primal value, a lower bound of the optimum, and (primal − dual) / primal.
 n_iter_, history_ : int, list of dicts
     Passes, and the record of each: iteration, seconds, primal, dual, gap, training_error, planes (dual variables
-    above 0), and certified, which says whether its values are exact or estimates made on the way{history}.
+    above 0), and certified, which says whether its values are exact or estimates made on the way$history.
 temperature_ : float
     T of P(l|x) = softmax(score / T); only with ``probability=True``.
 offsets_ : array of n_nodes
@@ -454,17 +455,13 @@ offsets_ : array of n_nodes
 _EXAMPLE = """
 Examples
 --------
->>> from nhsvm import Hierarchy, {name}
+>>> from nhsvm import Hierarchy, $name
 >>> h = Hierarchy.from_edges([("animal", "dog"), ("animal", "cat"), ("plant", "oak")])
 >>> X = [[1.0, 0.0, 0.0], [0.9, 0.1, 0.0], [0.5, 1.0, 0.0], [0.4, 1.0, 0.1], [0.0, 0.0, 1.0], [0.1, 0.0, 1.0]]
 >>> y = ["dog", "dog", "cat", "cat", "oak", "oak"]
->>> model = {name}(h, C=10).fit(X, y)
+>>> model = $name(h, C=10).fit(X, y)
 >>> model.predict([[1.0, 0.1, 0.0], [0.0, 0.1, 0.9]])
 array(['dog', 'oak'], dtype='<U3')
 >>> model.gap_ <= 1e-3
 True
 """
-
-
-def _paragraph(text: str) -> str:
-    return indent(fill(text, 112, break_long_words=False, break_on_hyphens=False), "    ")

@@ -376,12 +376,12 @@ def test_threads(models, monkeypatch):
 def test_no_more_threads_than_there_are_cores(models, folder, monkeypatch, jobs):
     """More would take hours to begin, and memory for a list of them."""
     from nhsvm import threads
-    from nhsvm.estimators import _options
+    from nhsvm.estimators import options
 
     sizes, begin = [], threads.Team.__init__
 
     def begun(self, size):
-        assert size <= _options.cores()
+        assert size <= options.cores()
         sizes.append(size)
         begin(self, size)
 
@@ -394,4 +394,4 @@ def test_no_more_threads_than_there_are_cores(models, folder, monkeypatch, jobs)
     assert nhsvm("train", *data).code == 0
     assert nhsvm("tune", *data, "--C", "1").code == 0
     assert nhsvm("predict", "model.nhsvm", "docs.csv").code == 0  # which has the number
-    assert max(sizes) == (1 if jobs.startswith("-") else _options.cores())
+    assert max(sizes) == (1 if jobs.startswith("-") else options.cores())

@@ -378,7 +378,7 @@ def test_parts_of_blocks(tmp_path):
 @pytest.mark.parametrize("dense", [False, True])
 def test_nothing_is_copied_on_the_way_to_the_solver(tmp_path, dense):
     from nhsvm.engine import prepare
-    from nhsvm.estimators._data import checked
+    from nhsvm.estimators.problem import checked
 
     data = random_sparse()
     write_blocks(Dataset(data.y, NAMES, data.X.toarray() if dense else data.X), tmp_path / "a.blocks")

@@ -3,7 +3,7 @@
 import numpy as np
 import scipy.sparse as sp
 
-from nhsvm import Hierarchy
+from nhsvm import HSVM, NHSVM, SSVM, FlatSVM, Hierarchy
 
 TREE = Hierarchy.from_edges(
     [("life", "animal"), ("life", "plant"), ("animal", "dog"), ("animal", "cat"), ("plant", "oak"), ("plant", "rose")]
@@ -14,6 +14,7 @@ FOREST = Hierarchy.from_edges(
 DAG = Hierarchy.from_edges(
     [("r", "a"), ("r", "b"), ("a", "x"), ("b", "x"), ("a", "y"), ("b", "z"), ("r", "w"), ("x", "x1"), ("x", "x2")]
 )
+AUTO_LOSS = {FlatSVM: "zero_one", HSVM: "hamming", NHSVM: "normalized", SSVM: "zero_one"}
 HIERARCHIES = {"tree": TREE, "forest": FOREST, "dag": DAG}
 
 

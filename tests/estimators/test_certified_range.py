@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 
+from estimators.problems import AUTO_LOSS
 from nhsvm import HRSVM, HSVM, NHSVM, SSVM, FlatSVM, Hierarchy
 from nhsvm.losses import make_loss
 
@@ -70,7 +71,7 @@ class Learned:
         if sets:
             self.losses = np.array([[float(len(some ^ mine)) for some in every] for mine in own])
         else:
-            loss = make_loss(model._preset.auto_loss if model.loss == "auto" else model.loss, h, self.alpha)
+            loss = make_loss(AUTO_LOSS[type(model)] if model.loss == "auto" else model.loss, h, self.alpha)
             self.losses = loss.to_leaves(np.array(position, np.int32)[self.true])[:, position]
 
     def brackets(self, U):

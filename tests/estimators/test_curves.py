@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 
-from nhsvm.estimators import _curve_fit
-from nhsvm.estimators._curve_fit import _PRIOR, fit_curves
+from nhsvm.estimators import calibration
+from nhsvm.estimators.calibration import CURVES, fit_curves
 from nhsvm.model.sets import Curves, along_directions, node_margins
 from strategies import dags
 
@@ -33,7 +33,7 @@ def test_a_curve_is_a_logistic_regression():
     assert curves.shares.shape == (0, 3)
     mean, spread = standard(margins, weight)
     for k in range(3):
-        machine = LogisticRegression(C=1 / _PRIOR, tol=1e-10, max_iter=10**4)
+        machine = LogisticRegression(C=1 / CURVES.prior, tol=1e-10, max_iter=10**4)
         machine.fit((margins[:, [k]] - mean[k]) / spread[k], true[:, k], weight)
         slope = machine.coef_[0, 0] / spread[k]
         assert curves.slope[k] == pytest.approx(slope, rel=1e-3)
@@ -44,9 +44,8 @@ def test_a_curve_is_a_logistic_regression():
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_with_directions_it_is_one_of_more_features(directions, dtype, monkeypatch):
     """All scores along their principal directions, divided by the root of their total variance."""
-    monkeypatch.setattr(_curve_fit, "DIRECTIONS", directions)
-    monkeypatch.setattr(_curve_fit, "_SAMPLES", 300)  # several parts, and nodes
-    monkeypatch.setattr(_curve_fit, "_NODES", 2)
+    several = CURVES._replace(directions=directions, samples=300, nodes=2)  # several parts of samples, and of nodes
+    monkeypatch.setattr(calibration, "CURVES", several)
     rng = np.random.default_rng(1)
     scores = (rng.normal(size=(2000, 4)) @ rng.normal(size=(4, 7)) + 3.0).astype(dtype)
     margins = scores[:, :3] + rng.normal(size=(2000, 3))
@@ -63,7 +62,7 @@ def test_with_directions_it_is_one_of_more_features(directions, dtype, monkeypat
     for k in range(3):
         features = np.column_stack([(margins[:, k] - mean[k]) / spread[k], centred @ axes.T])
         target = (weight * true[:, k] + 0.5 / 2000) / (weight + 1 / 2000)  # half a sample more of either kind
-        machine = LogisticRegression(C=1 / _PRIOR, tol=1e-10, max_iter=10**4)
+        machine = LogisticRegression(C=1 / CURVES.prior, tol=1e-10, max_iter=10**4)
         machine.fit(np.vstack([features] * 2), np.arange(4000) < 2000, np.r_[weight * target, weight * (1 - target)])
         np.testing.assert_allclose(logits[:, k], machine.decision_function(features), atol=2e-4)
 

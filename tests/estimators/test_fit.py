@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils.class_weight import compute_class_weight
 
-from estimators.problems import DAG, HIERARCHIES, TREE, make, score_bound
+from estimators.problems import AUTO_LOSS, DAG, HIERARCHIES, TREE, make, score_bound
 from nhsvm import HSVM, NHSVM, FlatSVM
 from nhsvm.engine import Dual
 from nhsvm.errors import DataError, LabelError, OptionError, UnknownLabelError
@@ -48,7 +48,7 @@ def test_the_objective_is_what_it_says(cls, name):
     alpha, U = model.node_weights_, model.coef_.astype(float)
     assert not U[alpha == 0].any()
     half = 0.5 * ((U**2).sum(axis=1)[alpha > 0] / alpha[alpha > 0]).sum()
-    loss = make_loss(model._preset.auto_loss, model.hierarchy_, alpha)
+    loss = make_loss(AUTO_LOSS[cls], model.hierarchy_, alpha)
     scores = X @ U.T @ model.hierarchy_.graph.leaf_matrix().T
     truth = [model.hierarchy_.leaf_position(label) for label in y]
     losses = loss.to_leaves(np.array(truth))

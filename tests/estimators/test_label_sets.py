@@ -16,7 +16,7 @@ from sklearn.utils.multiclass import type_of_target
 from estimators.problems import DAG, FOREST, TREE
 from nhsvm import Hierarchy
 from nhsvm.errors import LabelError, UnknownLabelError
-from nhsvm.estimators._label_sets import decode_sets, encode_sets, is_multilabel
+from nhsvm.estimators.labels import encode_sets, is_multilabel
 from nhsvm.hierarchy import LabelSpace, VirtualLeaf
 from strategies import hierarchies
 
@@ -26,7 +26,7 @@ ONES = np.array([[1, 0, 1, 0], [0, 1, 0, 0], [1, 1, 0, 1]])  # SETS over TREE.le
 
 
 def back(encoded):
-    return decode_sets(encoded, encoded.indptr, encoded.indices)
+    return encoded.decoded(encoded.indptr, encoded.indices)
 
 
 def leaves_of(encoded):
@@ -380,8 +380,8 @@ def test_nothing_at_all():
     zeros = encode_sets(np.zeros((3, 4)), TREE, allow_empty=True)
     assert zeros.indptr.tolist() == [0, 0, 0, 0]
     assert back(zeros).tolist() == np.zeros((3, 4)).tolist()
-    assert decode_sets(zeros, [0], []).shape == (0, 4)
-    assert decode_sets(encode_sets(SETS, TREE), [0], []).shape == (0,)
+    assert zeros.decoded([0], []).shape == (0, 4)
+    assert encode_sets(SETS, TREE).decoded([0], []).shape == (0,)
 
 
 def test_unknown_labels():
@@ -496,7 +496,7 @@ def test_round_trip_of_indicators(h, data):
 
 def test_decoding_takes_any_order():
     encoded = encode_sets(SETS, TREE)
-    found = decode_sets(encoded, np.array([0, 3, 4]), np.array([2, 0, 2, 1]))
+    found = encoded.decoded(np.array([0, 3, 4]), np.array([2, 0, 2, 1]))
     assert found.tolist() == [["dog", "oak"], ["cat"]]
     dense = encode_sets(ONES, TREE)
-    assert decode_sets(dense, [0, 3, 4], [2, 0, 2, 1]).tolist() == [[1, 0, 1, 0], [0, 1, 0, 0]]
+    assert dense.decoded([0, 3, 4], [2, 0, 2, 1]).tolist() == [[1, 0, 1, 0], [0, 1, 0, 0]]

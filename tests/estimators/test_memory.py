@@ -12,7 +12,7 @@ from nhsvm.engine import storage as solver_memory
 from nhsvm.engine.storage import addresses as solver_places
 from nhsvm.engine.storage.rows import Rows
 from nhsvm.errors import MemoryLimitError, MemoryWarning, NHSVMError, OptionError
-from nhsvm.estimators import _memory
+from nhsvm.estimators import memory
 from nhsvm.plots import plot_weights
 
 H = Hierarchy.from_edges([(f"top{k % 3}", f"leaf{k:02d}") for k in range(12)])
@@ -167,7 +167,7 @@ def test_what_a_try_had_got_is_given_back(monkeypatch):
     ("given", "size"), [(1000, 1000), (2.5e9, 2_500_000_000), ("6 GB", 6 * 10**9), ("500MiB", 500 * 2**20), ("7", 7)]
 )
 def test_sizes(given, size):
-    assert _memory.parsed(given) == size
+    assert memory.parsed(given) == size
 
 
 @pytest.mark.parametrize("given", [0, -1, "much", "3 PB", "1.2.3 GB", True, [5], float("nan")])
@@ -211,20 +211,20 @@ def test_rows_take_about_what_was_estimated(no_tables):
     assert found.weights / 3 <= model.fit(samples, labels).model_.weights.nbytes <= 1.5 * found.weights
 
 
-@pytest.mark.parametrize("container", _memory._CONTAINERS)
+@pytest.mark.parametrize("container", memory.CONTAINERS)
 def test_free_memory(container, tmp_path, monkeypatch):
     """A container counts pages of files as in use, but gives them up."""
-    assert 2**20 < _memory.free_memory() < 2**50
-    assert _memory.allowed_bytes(None) <= _memory.SHARE * _memory._available()
+    assert 2**20 < memory.free_memory() < 2**50
+    assert memory.allowed_bytes(None) <= memory.SHARE * memory.free_memory()
     _, limit, used, files = container
     (tmp_path / limit).write_text("5000\n")
     (tmp_path / used).write_text("2000\n")
-    monkeypatch.setattr(_memory, "_CONTAINERS", ((str(tmp_path), limit, used, files),))
-    assert _memory.free_memory() == 3000
+    monkeypatch.setattr(memory, "CONTAINERS", ((str(tmp_path), limit, used, files),))
+    assert memory.free_memory() == 3000
     (tmp_path / "memory.stat").write_text(f"anon 5\n{files} 1200\n{files}_more 7\n")
-    assert _memory.free_memory() == 4200
+    assert memory.free_memory() == 4200
     (tmp_path / limit).write_text("max")
-    assert _memory.free_memory() > 5000
+    assert memory.free_memory() > 5000
 
 
 def test_features_that_never_occur():

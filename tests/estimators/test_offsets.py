@@ -14,11 +14,11 @@ from sklearn.model_selection import KFold, StratifiedKFold
 
 from estimators.problems import DAG, FOREST, HIERARCHIES, TREE, make_sets
 from nhsvm import NHSVM, FlatSVM, Hierarchy
+from nhsvm.engine import Dual
 from nhsvm.errors import DataError, OptionError
-from nhsvm.estimators._held_out import HeldOutSets, rarest, set_folds
-from nhsvm.estimators._label_sets import encode_sets
-from nhsvm.estimators._measures import MEASURES
-from nhsvm.estimators._offsets import Counts, Flips, Replay, apply, threshold, tuned_offsets
+from nhsvm.estimators.calibration import HeldOutSets, rarest, set_folds
+from nhsvm.estimators.labels import encode_sets
+from nhsvm.estimators.offsets import MEASURES, Counts, Flips, Predictions, apply, threshold, tuned_offsets
 from nhsvm.metrics import example_jaccard, scorers
 from nhsvm.model.sets import SetInference, on_leaves
 from nhsvm.threads import Team
@@ -39,12 +39,12 @@ def held_out(h, n=400, seed=0, shift=None):
     return HeldOutSets(scores.astype(np.float32), true, rng.uniform(0.5, 2.0, n)), sets
 
 
-def tuned(option, h, held, sets, n_jobs=None, base=0.0):
+def tuned(option, h, held, sets, n_threads=1, base=0.0):
     inference = SetInference(h.graph, np.arange(h.n_nodes, dtype=np.int32), False, exact=False)
-    offsets = tuned_offsets(option, sets, inference, held, on_leaves(h.graph, base), n_jobs)
+    offsets = tuned_offsets(option, sets, inference, held, on_leaves(h.graph, base), n_threads)
     with Team(1) as team:
-        replay = Replay(inference, held, on_leaves(h.graph, base), team)
-        return offsets, replay.predicted(np.zeros(h.n_nodes)), replay.predicted(offsets), replay
+        predictions = Predictions(inference, held, on_leaves(h.graph, base), team)
+        return offsets, predictions.predicted(np.zeros(h.n_nodes)), predictions.predicted(offsets), predictions
 
 
 # -- measures ----------------------------------------------------------------------------------------------------------
@@ -54,12 +54,12 @@ def tuned(option, h, held, sets, n_jobs=None, base=0.0):
 @pytest.mark.parametrize("h", HIERARCHIES.values())
 def test_measures_are_those_of_the_scorers(name, h):
     held, sets = held_out(h, n=30)
-    _, found, _, replay = tuned(name, h, held, sets)
+    _, found, _, predictions = tuned(name, h, held, sets)
     measure = MEASURES[name]
     scorer = scorers(h, multilabel=True)[name]
     expected = scorer._sign * scorer._score_func(held.true, found, sample_weight=held.weight, **scorer._kwargs)
     assert measure.value(h, held.true, found, held.weight) == pytest.approx(expected)
-    counts = replay.counts(found, measure.counted(h).astype(float))
+    counts = predictions.counts(found, measure.counted(h).astype(float))
     both, true, pred, w = counts
     if measure.average == "samples":
         mine = np.average(measure.of(both, true, pred), weights=w)
@@ -79,18 +79,18 @@ def test_flips_say_how_counts_change(h, seed, name):
     counted = MEASURES[name].counted(h).astype(float)
     inference = SetInference(h.graph, np.arange(h.n_nodes, dtype=np.int32), False)
     with Team(1) as team:
-        replay = Replay(inference, held, np.zeros(h.n_nodes), team)
+        predictions = Predictions(inference, held, np.zeros(h.n_nodes), team)
         offsets = np.zeros(h.n_nodes)
-        predicted = replay.predicted(offsets)
+        predicted = predictions.predicted(offsets)
         which = np.arange(min(3, h.n_leaves), dtype=np.int32)
-        for leaf, flips in zip(which, replay.flips(offsets, predicted, which, counted), strict=True):
+        for leaf, flips in zip(which, predictions.flips(offsets, predicted, which, counted), strict=True):
             assert (flips.gain[:-1] >= flips.gain[1:]).all()
             dense = predicted.toarray()
             np.testing.assert_array_equal(flips.inside, dense[flips.sample, leaf])
             np.testing.assert_array_equal(flips.right, held.true.toarray()[flips.sample, leaf])
             with_it, without = dense.copy(), dense.copy()
             with_it[:, leaf], without[:, leaf] = 1, 0
-            more, less = (replay.counts(sp.csr_array(y), counted) for y in (with_it, without))
+            more, less = (predictions.counts(sp.csr_array(y), counted) for y in (with_it, without))
             np.testing.assert_allclose(flips.both, (more.both - less.both)[flips.sample])
             np.testing.assert_allclose(flips.pred, (more.pred - less.pred)[flips.sample])
             assert len(flips.sample) == 12  # few enough to look at all
@@ -170,8 +170,8 @@ def test_offsets_of_single_leaves_are_found(name):
     assert leaves[0] - leaves[2] > 0.4
     fresh, _ = held_out(TREE, n=2000, shift=shift, seed=1)
     with Team(1) as team:
-        replay = Replay(SetInference(TREE.graph, np.arange(7, dtype=np.int32), False), fresh, np.zeros(7), team)
-        better, worse = (value(TREE, fresh.true, replay.predicted(o), fresh.weight) for o in (offsets, np.zeros(7)))
+        found = Predictions(SetInference(TREE.graph, np.arange(7, dtype=np.int32), False), fresh, np.zeros(7), team)
+        better, worse = (value(TREE, fresh.true, found.predicted(o), fresh.weight) for o in (offsets, np.zeros(7)))
     assert better > worse + 0.02
 
 
@@ -185,7 +185,7 @@ def test_rare_leaves_keep_the_common_offset():
 
 def test_threads_and_repetition_give_the_same_bits():
     held, sets = held_out(DAG, shift=0.5)
-    found = [tuned("f1_macro", DAG, held, sets, n_jobs=n)[0] for n in (1, 1, 3)]
+    found = [tuned("f1_macro", DAG, held, sets, n_threads=n)[0] for n in (1, 1, 3)]
     np.testing.assert_array_equal(found[0], found[1])
     np.testing.assert_array_equal(found[0], found[2])
 
@@ -320,10 +320,9 @@ def test_no_labels_held_out():
 
 def test_interrupted_while_tuning(monkeypatch):
     X, y = make_sets(n_samples=60, noise=3.0)
-    solver = NHSVM(TREE)._solver()
     calls = []
 
-    class Impatient(type(solver)):
+    class Impatient(Dual):
         def solve(self, problem, state=None):
             calls.append(problem.n_samples)
             solution = super().solve(problem, state)

@@ -14,8 +14,7 @@ from estimators.problems import DAG, TREE, indicator, make, make_sets
 from nhsvm import HSVM, NHSVM, FlatSVM
 from nhsvm.engine import Dual, Sgd
 from nhsvm.errors import NHSVMError, OptionError
-from nhsvm.estimators import _options
-from nhsvm.estimators._options import n_threads
+from nhsvm.estimators.options import cores, n_threads
 from nhsvm.losses import Hamming, LeafHamming, ZeroOne
 from nhsvm.weights import Flat, Maxmin, Power, Uniform, node_weights
 
@@ -263,7 +262,7 @@ def test_no_warnings():
 @pytest.mark.parametrize("n_jobs", [999_999_999, 2**62])
 def test_no_more_threads_than_cores(n_jobs):
     """A list of as many ranges of samples, and as many threads, would take all memory."""
-    assert n_threads(n_jobs) == _options.cores()
+    assert n_threads(n_jobs) == cores()
     assert n_threads(-1) == cpu_count()
     X, y = make()
     model = NHSVM(TREE, n_jobs=n_jobs).fit(X, y)

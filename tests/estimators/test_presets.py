@@ -63,7 +63,7 @@ def test_an_option_is_one_declaration(monkeypatch):
 
     colour = options.Option("blue", "str", "Of the model.", check)
     monkeypatch.setattr(options, "OPTIONS", {**OPTIONS, "colour": colour})
-    monkeypatch.setattr("nhsvm.estimators._options.OPTIONS", options.OPTIONS)
+    monkeypatch.setattr("nhsvm.estimators.options.OPTIONS", options.OPTIONS)
 
     class Painted(nhsvm.NHSVM):
         """Painted."""

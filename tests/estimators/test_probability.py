@@ -13,8 +13,8 @@ from sklearn.model_selection import KFold, cross_val_score
 from estimators.problems import DAG, HIERARCHIES, TREE, make
 from nhsvm import HSVM, NHSVM, FlatSVM, Hierarchy
 from nhsvm.errors import DataError, OptionError
-from nhsvm.estimators._calibration import HeldOut, make_folds, temperature
-from nhsvm.estimators._targets import encode
+from nhsvm.estimators.calibration import HeldOut, make_folds, temperature
+from nhsvm.estimators.labels import encode
 
 METHODS = ["predict_proba", "predict_log_proba", "node_proba", "predict_partial"]
 

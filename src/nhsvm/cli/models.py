@@ -140,13 +140,13 @@ class LoadedModel:
 
 def load_model(file: Path, options: TrustOptions, jobs: int | None = None) -> LoadedModel:
     """A model file, with another number of threads if one is given; what is missing or no model is named."""
-    from nhsvm.estimators._memory import parsed
-    from nhsvm.estimators._options import check_jobs
+    from nhsvm.estimators.memory import parsed
     from nhsvm.model import load_with_note
     from nhsvm.model.checks import Malformed, check_note, reading
+    from nhsvm.options import check_threads
 
     if jobs is not None:
-        check_jobs(jobs)
+        check_threads("n_jobs", jobs)
     max_bytes = None if options.max_bytes is None else parsed(options.max_bytes, "--max-bytes")
     try:
         loaded = LoadedModel(*load_with_note(file, max_bytes=max_bytes, trust_patterns=options.trust_patterns))

@@ -188,7 +188,7 @@ class Answers:
 
     def _scores(self, X: Matrix) -> Matrix:
         """Of all classes, also where there are two."""
-        from nhsvm.estimators._options import n_threads
+        from nhsvm.estimators.options import n_threads
 
         if self._loaded.is_multilabel:
             return self._svm.decision_function(X)

@@ -49,8 +49,8 @@ def shrink(
         raise OptionError("nothing to do: say --precision, --prune, or both")
     loaded = load_model(model, trust)
     data = None if held_out is None else read_labelled(loaded, held_out, samples, labels)
-    from nhsvm.estimators._prune import effect_of
-    from nhsvm.estimators._prune import prune as pruned
+    from nhsvm.estimators.pruning import effect_of
+    from nhsvm.estimators.pruning import prune as pruned
     from nhsvm.model import load, save
 
     smaller = loaded.model if options.prune is None else pruned(loaded.model, share=options.prune).model

@@ -90,7 +90,7 @@ def _fit(
     """
     from sklearn.exceptions import ConvergenceWarning
 
-    from nhsvm.estimators._estimate import estimate_of
+    from nhsvm.estimators.memory import estimate_of
 
     steps = make_steps(features, dataset)
     if before and steps:

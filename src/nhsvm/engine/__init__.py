@@ -5,11 +5,19 @@ from __future__ import annotations
 from nhsvm.engine import hinges, leaf_search, single_label  # noqa: F401 - each says how its kind of problem is solved
 from nhsvm.engine.alternating import Alternating
 from nhsvm.engine.ascent import Dual
-from nhsvm.engine.problem import HingeProblem, LabelSetProblem, Problem, SingleLabelProblem, Solution
+from nhsvm.engine.problem import (
+    HingeProblem,
+    LabelSetProblem,
+    Problem,
+    SingleLabelProblem,
+    Solution,
+    Solver,
+    StreamingSolver,
+)
 from nhsvm.engine.sgd import Sgd
 from nhsvm.storage.samples import prepare
 
-SOLVERS = {"alternating": Alternating, "dual": Dual, "sgd": Sgd}
+SOLVERS: dict[str, type[Dual] | type[Sgd]] = {"alternating": Alternating, "dual": Dual, "sgd": Sgd}
 """Every solver by its name."""
 
 __all__ = [
@@ -22,5 +30,7 @@ __all__ = [
     "Sgd",
     "SingleLabelProblem",
     "Solution",
+    "Solver",
+    "StreamingSolver",
     "prepare",
 ]

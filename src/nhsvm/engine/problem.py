@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,9 @@ from nhsvm.objective import Certificate
 from nhsvm.oracles.protocol import Oracle
 from nhsvm.storage.samples import prepare
 from nhsvm.typing import BoolArray, FloatArray, IntArray, PtrArray
+
+if TYPE_CHECKING:
+    from nhsvm.engine.dual.planes import Planes
 
 Record = dict[str, Any]
 Callback = Callable[[Record], Any]
@@ -106,6 +109,17 @@ class Problem:
         """The fields that know the labels of samples, for some of these."""
         raise NotImplementedError
 
+    def about(self) -> tuple[npt.ArrayLike, ...]:
+        """What dual variables are about: those of a problem with an equal one can be gone on from."""
+        raise NotImplementedError
+
+    def resumed(self, state: Any, before: FloatArray) -> bool:
+        """Make dual variables of costs ``before`` fit for this problem; whether they can be gone on from."""
+        if ((self.costs > 0) & ~(before > 0)).any():  # a sample that cost nothing has no label sets to go on from
+            return False
+        state.warm_start(before, self.costs)
+        return True
+
     def weights(self) -> Weights:
         """Weights of zero for these samples."""
         return make_weights(self.X, self.columns.n_columns, self.bias, self.dtype, self.memory)
@@ -131,6 +145,14 @@ class SingleLabelProblem(Problem):
 
     def _labels_of(self, rows: PtrArray) -> dict[str, Any]:
         return {"leaves": self.leaves[rows]}
+
+    def about(self) -> tuple[npt.ArrayLike, ...]:
+        return (self.leaves,)
+
+    def resumed(self, state: Planes, before: FloatArray) -> bool:
+        state.describe(self.leaves, self.oracle)
+        state.warm_start(before, self.costs)
+        return True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -167,6 +189,10 @@ class LabelSetProblem(Problem):
 
     def _labels_of(self, rows: PtrArray) -> dict[str, Any]:
         return {"truth": self.truth.rows(rows)}
+
+    def about(self) -> tuple[npt.ArrayLike, ...]:
+        relaxed = self.answers is not None
+        return ("label sets", *self.truth, self.columns.nodes, self.oracle.allow_empty, relaxed)
 
     def __post_init__(self) -> None:
         last = self.columns.paths.indptr[1:] - 1
@@ -247,6 +273,9 @@ class HingeProblem(Problem):
     def _labels_of(self, rows: PtrArray) -> dict[str, Any]:
         return {"truth": self.truth.rows(rows)}
 
+    def about(self) -> tuple[npt.ArrayLike, ...]:
+        return ("hinges", *self.truth, self.columns.nodes, self.oracle.allow_empty)
+
     @cached_property
     def path_sums(self) -> FloatArray:
         """Σ_{n∈Ā(l)} α_n of every leaf: the curvature of b_il, for a sample of length one."""
@@ -304,3 +333,20 @@ class Solution:
     planes: Any = None
     alpha: FloatArray | None = None
     rounding: float = 0.0
+
+
+class Solver(Protocol):
+    """A way to solve problems; the state is what a solution has left to go on from."""
+
+    def solve(self, problem: Any, state: Any = ..., /) -> Solution: ...
+
+
+@runtime_checkable
+class StreamingSolver(Solver, Protocol):
+    """One that can learn from one part of the data after the other."""
+
+    def begin(self, problem: Any, /) -> Any:
+        """The state before the first part."""
+
+    def partial(self, problem: Any, state: Any, /) -> None:
+        """Learn from one more part, which changes the state."""

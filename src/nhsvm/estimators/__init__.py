@@ -1,9 +1,5 @@
 """scikit-learn estimators: settings of one machine."""
 
-from nhsvm.estimators.flat import FlatSVM
-from nhsvm.estimators.hrsvm import HRSVM
-from nhsvm.estimators.hsvm import HSVM
-from nhsvm.estimators.nhsvm import NHSVM
-from nhsvm.estimators.ssvm import SSVM
+from nhsvm.estimators.presets import HRSVM, HSVM, NHSVM, SSVM, FlatSVM
 
 __all__ = ["HRSVM", "HSVM", "NHSVM", "SSVM", "FlatSVM"]

@@ -12,9 +12,9 @@ from sklearn.pipeline import Pipeline
 
 from nhsvm.columns import make_columns
 from nhsvm.errors import OptionError
-from nhsvm.estimators._base import HierarchicalSVM
-from nhsvm.estimators._options import check_options, check_single, why_no_sets
-from nhsvm.estimators._set_problem import loss_weights
+from nhsvm.estimators.base import HierarchicalSVM
+from nhsvm.estimators.options import check_options, check_single, why_no_sets
+from nhsvm.estimators.problem import loss_weights
 from nhsvm.hierarchy import Hierarchy
 from nhsvm.losses import Loss
 from nhsvm.sizes import is_number

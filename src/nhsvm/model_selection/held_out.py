@@ -13,11 +13,9 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
 from nhsvm.errors import DataError, LabelError, OptionError
-from nhsvm.estimators._base import HierarchicalSVM
-from nhsvm.estimators._data import checked_weights, same_length
-from nhsvm.estimators._label_sets import LabelSets, encode_sets, is_multilabel
-from nhsvm.estimators._set_input import is_matrix
-from nhsvm.estimators._targets import Targets, encode
+from nhsvm.estimators.base import HierarchicalSVM
+from nhsvm.estimators.labels import LabelSets, Targets, encode, encode_sets, is_matrix, is_multilabel
+from nhsvm.estimators.problem import checked_weights, same_length
 from nhsvm.hierarchy import Hierarchy
 from nhsvm.metrics import scorers
 from nhsvm.model_selection.split import hold_out_split

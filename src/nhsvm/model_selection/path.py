@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from copy import copy
 from dataclasses import dataclass, field, replace
 from math import inf, isfinite, sqrt
 from typing import NamedTuple
@@ -14,9 +13,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import Pipeline
 
 from nhsvm.errors import DataError, MemoryWarning, NHSVMError, OptionError
-from nhsvm.estimators._base import HierarchicalSVM
-from nhsvm.estimators._options import streams
-from nhsvm.estimators._problem import LearningProblem
+from nhsvm.estimators.base import HierarchicalSVM
+from nhsvm.estimators.options import streams
+from nhsvm.estimators.problem import LearningProblem
 from nhsvm.model_selection.grid import Setting, costs, last_name, last_step
 from nhsvm.model_selection.held_out import Parts, Scores
 from nhsvm.model_selection.result import CUT, DONE, OPEN, UNPROVED, Trial, Untried
@@ -109,9 +108,7 @@ def _go_on(model: HierarchicalSVM) -> None:
 
 def _detached(model: HierarchicalSVM) -> HierarchicalSVM:
     """A fitted model that later fits of this one do not change, without dual variables."""
-    other = copy(model)  # a fit replaces attributes, and does not change what they hold
-    other._keep_nothing()
-    return other
+    return model._with_model(model.model_)
 
 
 # -- the fits of a search ----------------------------------------------------------------------------------------------

@@ -9,8 +9,7 @@ import numpy as np
 
 from nhsvm.checks import flag
 from nhsvm.errors import DataError, OptionError
-from nhsvm.estimators._label_sets import encode_sets, is_multilabel
-from nhsvm.estimators._targets import encode
+from nhsvm.estimators.labels import encode, encode_sets, is_multilabel
 from nhsvm.hierarchy import Hierarchy, Ragged
 from nhsvm.sizes import is_number
 from nhsvm.typing import BoolArray, LabelsLike, PtrArray, Seed

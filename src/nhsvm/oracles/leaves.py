@@ -379,7 +379,7 @@ def _lists(above: IntArray, n: int) -> tuple[IntArray, IntArray]:
 
 @kernel
 def beam_kernel(first, last, samples, rows, bias, tree, width, short, out):
-    """The best leaf below one of the ``width`` best nodes of every level, see :mod:`nhsvm.estimators._beam`.
+    """The best leaf below one of the ``width`` best nodes of every level.
 
     ``short`` is zero: room for the sums of rows that are not full.
     """

@@ -15,16 +15,14 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from nhsvm.checks import a_hierarchy
 from nhsvm.errors import DataError, LabelError, OptionError, UnknownLabelError
-from nhsvm.estimators._base import HierarchicalSVM
-from nhsvm.estimators._label_sets import is_multilabel
-from nhsvm.estimators._options import n_threads
-from nhsvm.estimators._set_input import read, row_of
-from nhsvm.estimators._targets import Codes, Labels, as_labels, unique
+from nhsvm.estimators.base import HierarchicalSVM
+from nhsvm.estimators.labels import as_labels, is_multilabel, read, row_of, unique
+from nhsvm.estimators.options import n_threads
 from nhsvm.hierarchy import Hierarchy
 from nhsvm.hierarchy.drawing import summary
 from nhsvm.metrics.inputs import closures, indicator
 from nhsvm.report.record import Counts, Reliability
-from nhsvm.typing import BoolArray, Estimator, FloatArray, IntArray, LabelsLike, MatrixLike, PtrArray, Record
+from nhsvm.typing import Array, BoolArray, Estimator, FloatArray, IntArray, LabelsLike, MatrixLike, PtrArray, Record
 
 _NUMBERS = 2**22  # scores at work at a time
 _KEPT = 2**28  # scores of nodes that are kept for AU(PRC): 1 GiB
@@ -163,7 +161,7 @@ def read_truth(y: LabelsLike, parts: Parts, hierarchy: Hierarchy | None) -> Trut
     return Truth(given, indicator(numbers[codes], indptr, given.n_nodes), class_nodes, unseen)
 
 
-def _labels(y: LabelsLike, parts: Parts, hierarchy: Hierarchy | None) -> tuple[Labels, Codes, PtrArray]:
+def _labels(y: LabelsLike, parts: Parts, hierarchy: Hierarchy | None) -> tuple[Array, PtrArray, PtrArray]:
     """(names, codes, indptr): sample i has the labels names[codes[indptr[i]:indptr[i + 1]]]."""
     # a tuple is a label set for a model of label sets, unless it is a node; for others it is a label
     known = hierarchy if hierarchy is not None or not parts.has_sets else parts.last.hierarchy_

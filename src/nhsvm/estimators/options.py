@@ -1,8 +1,10 @@
-"""What options of an estimator mean together, and how they are read."""
+"""What options of an estimator mean together, how they are read, and what a fit says while it runs."""
 
 from __future__ import annotations
 
-from typing import Any
+import sys
+from math import isnan
+from typing import TYPE_CHECKING
 
 import numpy as np
 from joblib import cpu_count, effective_n_jobs
@@ -10,10 +12,14 @@ from sklearn.utils import check_random_state
 
 from nhsvm.errors import OptionError
 from nhsvm.hierarchy import Hierarchy
-from nhsvm.options import OPTIONS, SET_ORACLES, check_threads
+from nhsvm.options import OPTIONS, SET_ORACLES
+from nhsvm.typing import Callback, Record, Seed
+
+if TYPE_CHECKING:
+    from nhsvm.estimators.base import HierarchicalSVM
 
 
-def check_options(estimator: Any) -> None:
+def check_options(estimator: HierarchicalSVM) -> None:
     """Raise an OptionError that names the first option out of range, or two that do not go together."""
     hierarchy = estimator.hierarchy
     if hierarchy is not None and not isinstance(hierarchy, Hierarchy):
@@ -34,12 +40,7 @@ def check_options(estimator: Any) -> None:
         raise OptionError("warm_start goes with solver='dual'; solver='sgd' has partial_fit instead")
 
 
-def check_jobs(n_jobs: Any) -> None:
-    """Raise an OptionError unless ``n_jobs`` is None or a number of threads."""
-    check_threads("n_jobs", n_jobs)
-
-
-def why_no_sets(estimator: Any) -> str | None:
+def why_no_sets(estimator: HierarchicalSVM) -> str | None:
     """Why an estimator with these options cannot learn from label sets; None if it can."""
     if streams(estimator):
         return f"label sets need solver='dual', not {estimator.solver!r}"
@@ -55,7 +56,7 @@ def why_no_sets(estimator: Any) -> str | None:
     return None
 
 
-def check_single(estimator: Any) -> None:
+def check_single(estimator: HierarchicalSVM) -> None:
     """Raise an OptionError for options that have no meaning for one label a sample."""
     if estimator.oracle not in ("auto", "single_label"):
         raise OptionError(f"oracle={estimator.oracle!r} is for label sets, but y has one label a sample")
@@ -64,12 +65,13 @@ def check_single(estimator: Any) -> None:
         raise OptionError(f"{name} is for label sets, but y has one label a sample, where only differences count")
 
 
-def streams(estimator: Any) -> bool:
+def streams(estimator: HierarchicalSVM) -> bool:
     """Whether the estimator's solver can learn from one part of the data after the other."""
-    from nhsvm.engine import SOLVERS
+    from nhsvm.engine import SOLVERS, StreamingSolver
 
     solver = estimator.solver
-    return hasattr(SOLVERS.get(solver) if isinstance(solver, str) else solver, "partial")
+    kind = SOLVERS.get(solver) if isinstance(solver, str) else type(solver)
+    return kind is not None and issubclass(kind, StreamingSolver)
 
 
 def n_threads(n_jobs: int | None) -> int:
@@ -86,7 +88,7 @@ def cores() -> int:
     return int(cpu_count())
 
 
-def seed_of(random_state: Any) -> int:
+def seed_of(random_state: Seed) -> int:
     """The seed of the order of samples; None is 0, so that two fits agree unless told otherwise."""
     if random_state is None:
         return 0
@@ -94,3 +96,23 @@ def seed_of(random_state: Any) -> int:
         return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
     except ValueError as error:
         raise OptionError(f"random_state must be None, a seed or a RandomState, not {random_state!r}") from error
+
+
+class Progress:
+    """Prints one line a pass to stderr if ``verbose``, and hands the record on."""
+
+    def __init__(self, verbose: int, callback: Callback | None) -> None:
+        self.verbose, self.callback = verbose, callback
+
+    def __call__(self, record: Record) -> object:
+        if self.verbose:
+            mark = "certified" if record["certified"] else "estimated"
+            error = record["training_error"]
+            wrong = "" if isnan(error) else f"  training error {error:.2%}"  # of label sets, only certificates know it
+            print(
+                f"pass {record['iteration']:4d}  {record['seconds']:8.2f} s  primal {record['primal']:.6g}  "
+                f"dual {record['dual']:.6g}  gap {record['gap']:.2e} ({mark}){wrong}",
+                file=sys.stderr,
+                flush=True,
+            )
+        return None if self.callback is None else self.callback(record)

@@ -2,34 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from copy import copy
+from collections.abc import Sequence
 from dataclasses import replace
 from os import PathLike
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from nhsvm.estimators._data import checked, checked_weights, same_length
-from nhsvm.estimators._label_sets import matrix_of
-from nhsvm.estimators._options import check_options, n_threads
-from nhsvm.estimators._targets import as_labels
+from nhsvm.estimators.labels import as_labels, matrix_of
+from nhsvm.estimators.options import n_threads
+from nhsvm.estimators.problem import checked, checked_weights, same_length
 from nhsvm.explanation import Explanations, as_matrix
 from nhsvm.hierarchy import Hierarchy
 from nhsvm.model import Model, save
 from nhsvm.model.sets import rows_of
 from nhsvm.storage.samples import Samples
-from nhsvm.typing import BoolArray, FloatArray
+from nhsvm.typing import (
+    Array,
+    BoolArray,
+    FloatArray,
+    Label,
+    LabelsLike,
+    Matrix,
+    MatrixLike,
+    Record,
+    SampleWeights,
+)
 
-Floats = npt.NDArray[Any]
+Learned = TypeVar("Learned")
 
 
-def _asked(estimator: Any) -> bool:
+def _asked(estimator: Answering) -> bool:
     if not estimator.probability:
         raise AttributeError(
             f"probabilities are learned only when asked for: give {type(estimator).__name__}(probability=True) and fit"
@@ -49,11 +56,16 @@ class Answering:
     model_: Model
     n_jobs: int | None
     oracle: str
+    probability: bool
+
+    @property
+    def _is_fitted(self) -> bool:
+        return "model_" in vars(self)
 
     # -- fitted attributes ---------------------------------------------------------------------------------------------
 
     @property
-    def classes_(self) -> Floats:
+    def classes_(self) -> Array:
         return self.model_.classes
 
     @property
@@ -81,23 +93,21 @@ class Answering:
         return self.model_.training.n_iter
 
     @property
-    def history_(self) -> list[dict[str, Any]]:
+    def history_(self) -> list[Record]:
         return self.model_.training.history
 
     @property
     def temperature_(self) -> float:
         """T, learned from held-out folds if ``probability``."""
-        found: float = _there(self, "temperature_", self.model_.temperature)
-        return found
+        return _learned(self, "temperature_", self.model_.temperature)
 
     @property
     def offsets_(self) -> FloatArray:
         """Added to the scores of nodes; only if they were tuned."""
-        found: FloatArray = _there(self, "offsets_", self.model_.offsets)
-        return found
+        return _learned(self, "offsets_", self.model_.offsets)
 
     @property
-    def coef_(self) -> Any:
+    def coef_(self) -> Matrix:
         """U, one row a node of ``hierarchy_``: zero for nodes without weight (n_nodes, n_features).
 
         A sparse array, made when asked for, if weights did not fit into memory as a table.
@@ -106,14 +116,14 @@ class Answering:
         return self.model_.coef()
 
     @property
-    def intercept_(self) -> Floats:
+    def intercept_(self) -> Array:
         """What the constant feature adds to the score of every node (n_nodes,)."""
         check_is_fitted(self)
         return self.model_.intercept()
 
     # -- answers -------------------------------------------------------------------------------------------------------
 
-    def decision_function(self, X: Any) -> Floats:
+    def decision_function(self, X: MatrixLike) -> Array:
         """Scores of the classes.
 
         One label a sample: γ(x, l) of Eq. 1, of shape (n_samples, n_classes), or for two classes (n_samples,).
@@ -124,7 +134,7 @@ class Answering:
         """
         return self._model().decision_function(self._checked(X), n_threads=n_threads(self.n_jobs))
 
-    def predict(self, X: Any, *, beam: int | None = None, exact: bool = True) -> Any:
+    def predict(self, X: MatrixLike, *, beam: int | None = None, exact: bool = True) -> LabelsLike:
         """The label, or label set, with the highest score of every sample.
 
         Parameters
@@ -143,12 +153,9 @@ class Answering:
         an indicator, dense or sparse, with the columns of ``classes_``. Each is the best of all label sets, unless
         ``exact=False``; an empty one only with ``allow_empty=True``.
         """
-        model = self._model()
-        if beam is not None:
-            model.check_beam(beam)
-        return model.predict(self._checked(X), beam=beam, exact=exact, n_threads=n_threads(self.n_jobs))
+        return self._model().predict(self._checked(X), beam=beam, exact=exact, n_threads=n_threads(self.n_jobs))
 
-    def predict_topk(self, X: Any, k: int = 5) -> Floats:
+    def predict_topk(self, X: MatrixLike, k: int = 5) -> Array:
         """The k classes with the highest scores, best first: (n_samples, k), or all classes if there are fewer.
 
         Of label sets, the labels that are predicted come first, then the others, both by :meth:`decision_function`.
@@ -156,7 +163,7 @@ class Answering:
         """
         return self._model().predict_topk(self._checked(X), k, n_threads=n_threads(self.n_jobs))
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: MatrixLike, y: LabelsLike, sample_weight: SampleWeights = None) -> float:
         """Share of samples with the right label, or with exactly the right set of labels.
 
         Labels may be of any type, such as tuples. A label that training has not seen is never right. For label sets
@@ -171,11 +178,11 @@ class Answering:
             right = np.fromiter((a == b for a, b in zip(found, labels, strict=True)), dtype=bool, count=len(found))
         return float(np.average(right, weights=checked_weights(sample_weight, len(right))))
 
-    def node_scores(self, X: Any) -> Floats:
+    def node_scores(self, X: MatrixLike) -> Array:
         """U_n·x of every node of ``hierarchy_``: (n_samples, n_nodes), without ``leaf_offset`` and ``offsets_``."""
         return self._model().node_scores(self._checked(X), n_threads=n_threads(self.n_jobs))
 
-    def _right_sets(self, X: Any, y: Any) -> BoolArray:
+    def _right_sets(self, X: MatrixLike, y: LabelsLike) -> BoolArray:
         """Whether the label set of each sample is found: all of it, and no more."""
         model = self._model()
         true = matrix_of(y, model.hierarchy, model.classes)
@@ -189,7 +196,7 @@ class Answering:
     # -- probabilities -------------------------------------------------------------------------------------------------
 
     @available_if(_asked)  # type: ignore[untyped-decorator]
-    def predict_proba(self, X: Any) -> Floats:
+    def predict_proba(self, X: MatrixLike) -> Array:
         """Probabilities of the classes: (n_samples, n_classes). Needs ``probability=True``.
 
         For one label a sample, softmax of the scores over ``temperature_``. For label sets, where they do not add up to
@@ -198,12 +205,12 @@ class Answering:
         return self._probable().predict_proba(self._checked(X), n_threads=n_threads(self.n_jobs))
 
     @available_if(_asked)  # type: ignore[untyped-decorator]
-    def predict_log_proba(self, X: Any) -> Floats:
+    def predict_log_proba(self, X: MatrixLike) -> Array:
         """Logarithms of :meth:`predict_proba`."""
         return self._probable().predict_log_proba(self._checked(X), n_threads=n_threads(self.n_jobs))
 
     @available_if(_asked)  # type: ignore[untyped-decorator]
-    def node_proba(self, X: Any) -> Floats:
+    def node_proba(self, X: MatrixLike) -> Array:
         """Probabilities of the nodes of ``hierarchy_``: (n_samples, n_nodes). Needs ``probability=True``.
 
         For one label a sample, the sum over the classes at or below. For label sets, a logistic curve for every node,
@@ -213,7 +220,7 @@ class Answering:
         return self._probable().node_proba(self._checked(X), n_threads=n_threads(self.n_jobs))
 
     @available_if(_asked)  # type: ignore[untyped-decorator]
-    def predict_partial(self, X: Any, threshold: float = 0.5) -> npt.NDArray[Any]:
+    def predict_partial(self, X: MatrixLike, threshold: float = 0.5) -> Array:
         """The deepest node whose probability is at least a threshold: an answer as fine as it is safe.
 
         Among nodes of equal depth the more probable one, then the first. An inner node that is a class of its own is
@@ -244,7 +251,13 @@ class Answering:
     # -- explanations --------------------------------------------------------------------------------------------------
 
     def explain(
-        self, X: Any, labels: Any = None, *, against: Any = None, feature_names: Any = None, top: int | None = 10
+        self,
+        X: MatrixLike,
+        labels: LabelsLike = None,
+        *,
+        against: Label = None,
+        feature_names: Sequence[str] | None = None,
+        top: int | None = 10,
     ) -> Explanations:
         """Why labels have their scores: what every node on the way and every feature adds, exactly.
 
@@ -290,7 +303,7 @@ class Answering:
         )
 
     def strongest_features(
-        self, node: Hashable, top: int | None = 10, *, feature_names: Any = None
+        self, node: Label, top: int | None = 10, *, feature_names: Sequence[str] | None = None
     ) -> list[tuple[str, float]]:
         """The features with the largest weights, U_nj, of one node, by their absolute values.
 
@@ -338,33 +351,12 @@ class Answering:
             return model
         return replace(model, sets=model.sets._replace(program=program))
 
-    def _checked(self, X: Any) -> Samples:
+    def _checked(self, X: MatrixLike) -> Samples:
         check_is_fitted(self)
         return Samples(checked(self, X, bounded=False))
 
-    def _adopt(self, model: Model) -> None:
-        """Check the options, and be fitted with this model."""
-        check_options(self)
-        self.model_, self.n_features_in_ = model, model.n_features
-        if model.feature_names is not None:
-            self.feature_names_in_ = model.feature_names
-        forget_training(self)
 
-
-def with_model(estimator: Any, model: Model) -> Any:
-    """A copy of a fitted estimator that has another model, and no dual variables to go on from."""
-    made = copy(estimator)
-    made.model_ = model
-    forget_training(made)
-    return made
-
-
-def forget_training(estimator: Any) -> None:
-    """Nothing is left to go on from."""
-    estimator._planes = estimator._stream = estimator._fitted_truth = estimator._fitted_costs = None
-
-
-def _there(estimator: Any, name: str, value: Any) -> Any:
+def _learned(estimator: Answering, name: str, value: Learned | None) -> Learned:
     if value is None:
         raise AttributeError(f"{type(estimator).__name__!r} object has no attribute {name!r}: it was not learned")
     return value

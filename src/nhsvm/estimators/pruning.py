@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from nhsvm.errors import OptionError
-from nhsvm.estimators._answers import Answering, with_model
+from nhsvm.estimators.base import HierarchicalSVM
 from nhsvm.sizes import is_number
+from nhsvm.typing import Estimator, LabelsLike, MatrixLike
 
 
 class Effect(NamedTuple):
@@ -29,7 +31,7 @@ class Effect(NamedTuple):
 class Pruned(NamedTuple):
     """A smaller model, and what was done to it; ``print`` it."""
 
-    model: Any
+    model: Estimator
     n_weights: int
     """That were not zero; the constant feature's do not count, and stay."""
     n_kept: int
@@ -53,7 +55,12 @@ class Pruned(NamedTuple):
 
 
 def prune(
-    model: Any, *, share: float | None = None, threshold: float | None = None, X: Any = None, y: Any = None
+    model: Estimator,
+    *,
+    share: float | None = None,
+    threshold: float | None = None,
+    X: MatrixLike = None,
+    y: LabelsLike = None,
 ) -> Pruned:
     """Drop the smallest weights of a fitted model.
 
@@ -86,6 +93,7 @@ def prune(
     Examples
     --------
     >>> import numpy as np
+    import scipy.sparse as sp
     >>> from nhsvm import NHSVM, prune
     >>> rng = np.random.default_rng(0)
     >>> y = rng.choice(["dog", "cat", "oak"], 400)
@@ -100,18 +108,18 @@ def prune(
     """
     _check(share, threshold, X, y)
     svm = model[-1] if isinstance(model, Pipeline) else model
-    if not isinstance(svm, Answering):
+    if not isinstance(svm, HierarchicalSVM):
         raise OptionError(f"prune takes a model of nhsvm, or a pipeline that ends in one, not a {type(svm).__name__}")
     check_is_fitted(svm)
     before, after = svm.model_.weights, svm.model_.pruned(share, threshold).weights
-    smaller = with_model(svm, replace(svm.model_, weights=after))
+    smaller = svm._with_model(replace(svm.model_, weights=after))
     made = Pipeline([*model.steps[:-1], (model.steps[-1][0], smaller)]) if isinstance(model, Pipeline) else smaller
     n_weights, n_kept = (kept.count_nonzero() - int(np.count_nonzero(kept.constant)) for kept in (before, after))
     effect = None if X is None else effect_of(model, made, X, y)
     return Pruned(made, n_weights, n_kept, before.nbytes, after.nbytes, effect)
 
 
-def _check(share: Any, threshold: Any, X: Any, y: Any) -> None:
+def _check(share: object, threshold: object, X: MatrixLike, y: LabelsLike) -> None:
     if (share is None) == (threshold is None):
         raise OptionError("prune needs either share or threshold")
     if share is not None and not (is_number(share) and 0 <= share < 1):
@@ -122,10 +130,10 @@ def _check(share: Any, threshold: Any, X: Any, y: Any) -> None:
         raise OptionError("held-out data are samples and labels: give both X and y")
 
 
-def effect_of(model: Any, smaller: Any, X: Any, y: Any) -> Effect:
+def effect_of(model: Estimator, smaller: Estimator, X: MatrixLike, y: LabelsLike) -> Effect:
     """How the answers of two models differ."""
     one, two = model.predict(X), smaller.predict(X)
-    if hasattr(one, "tocsr"):  # label sets as a sparse indicator
+    if sp.issparse(one):  # label sets as a sparse indicator
         same = np.diff((one != two).tocsr().indptr) == 0
     elif one.ndim == 2:
         same = (one == two).all(axis=1)

@@ -14,56 +14,124 @@ gain, have it up to some place; what that is worth is known for every place by c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from numbers import Real
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
 from nhsvm.errors import OptionError
-from nhsvm.estimators._held_out import HeldOutSets
-from nhsvm.estimators._label_sets import LabelSets, decode_sets
-from nhsvm.estimators._measures import MEASURES, Measure
-from nhsvm.estimators._options import n_threads
+from nhsvm.estimators.calibration import HeldOutSets
+from nhsvm.estimators.labels import LabelSets
 from nhsvm.hierarchy import Hierarchy
+from nhsvm.metrics import example_jaccard, f1, hamming_distance, hierarchical_f1
+from nhsvm.metrics.inputs import node_mask
 from nhsvm.model.sets import Collected, Inference, on_leaves
 from nhsvm.threads import Team
-from nhsvm.typing import BoolArray, FloatArray, IntArray
+from nhsvm.typing import Array, BoolArray, ByteArray, FloatArray, IntArray, Options, PtrArray
 
-_COMMON = 17  # offsets tried for all leaves at once, and then
-_FINER = 6  # between the neighbours of the best
-_FEWEST = 5  # held-out samples that have a leaf whose offset is tuned
-_ROUNDS = 3  # over the leaves
-_PARTS = (1.0, 0.5)  # of the steps: single steps that are good each may be too much together
-SURE = 2.0  # standard errors by which a threshold must be better: the best of many places is so by chance, too
-_NEAR = 8  # samples looked at for a leaf, per sample that has it: more would be wrong for nearly all of them
-_NUMBERS = 2**20  # scores of nodes at work at a time
+Value: TypeAlias = Callable[[sp.csr_array, BoolArray], float]
+Count: TypeAlias = Array | float  # of nodes: of every sample or label, or of all together
+
+
+class OffsetSettings(NamedTuple):
+    """Constants of the search for offsets."""
+
+    common: int = 17
+    """Offsets tried for all leaves at once, and then"""
+    finer: int = 6
+    """so many between the neighbours of the best."""
+    fewest: int = 5
+    """Held-out samples that have a leaf whose offset is tuned."""
+    rounds: int = 3
+    """Over the leaves."""
+    parts: tuple[float, ...] = (1.0, 0.5)
+    """Of the steps: single steps that are good each may be too much together."""
+    sure: float = 2.0
+    """Standard errors by which a threshold must be better: the best of many places is so by chance, too."""
+    near: int = 8
+    """Samples looked at for a leaf, per sample that has it: more would be wrong for nearly all of them."""
+    numbers: int = 2**20
+    """Scores of nodes at work at a time."""
+
+
+SEARCH = OffsetSettings()
+
+# -- measures: functions of |Y ∩ Ŷ|, |Y| and |Ŷ|, which say what a label more or less is worth ------------------------
+
+
+def _share(part: Count, whole: Count) -> Array:
+    return np.where(whole > 0, part / np.where(whole > 0, whole, 1.0), 1.0)
+
+
+def _jaccard(both: Count, true: Count, pred: Count) -> Count:
+    return _share(both, true + pred - both)
+
+
+def _f1(both: Count, true: Count, pred: Count) -> Count:
+    return _share(2 * both, true + pred)
+
+
+def _agreement(both: Count, true: Count, pred: Count) -> Count:
+    return 2 * both - true - pred
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A measure of label sets; more is better."""
+
+    function: Callable[..., float]
+    """Of :mod:`nhsvm.metrics`."""
+    of: Callable[[Count, Count, Count], Count]
+    """Its value for counts (both, true, pred), but for a positive factor."""
+    average: str
+    """Whether these are the counts of every sample ("samples"), of all together ("micro"), or of a label ("macro")."""
+    nodes: bool = False
+    """Whether all nodes of label sets are counted, or their leaves only."""
+    options: Options = field(default_factory=dict)
+    sign: float = 1.0
+    """−1 for a measure of error."""
+
+    def value(self, hierarchy: Hierarchy, true: sp.csr_array, pred: sp.csr_array, weight: FloatArray) -> float:
+        """The measure of label sets given as matrices with a column a leaf."""
+        return self.sign * self.function(true, pred, hierarchy=hierarchy, sample_weight=weight, **self.options)
+
+    def counted(self, hierarchy: Hierarchy) -> BoolArray:
+        """The nodes that count."""
+        return node_mask(hierarchy, "auto") if self.nodes else hierarchy.graph.is_leaf
+
+
+_NODES = {"over": "nodes"}
+MEASURES: Mapping[str, Measure] = {
+    "example_jaccard": Measure(example_jaccard, _jaccard, "samples"),
+    "example_jaccard_nodes": Measure(example_jaccard, _jaccard, "samples", nodes=True, options=_NODES),
+    "f1_micro": Measure(f1, _f1, "micro", options={"average": "micro"}),
+    "f1_macro": Measure(f1, _f1, "macro", options={"average": "macro"}),
+    "hierarchical_f1": Measure(hierarchical_f1, _f1, "micro", nodes=True),
+    "hierarchical_f1_samples": Measure(hierarchical_f1, _f1, "samples", nodes=True, options={"average": "samples"}),
+    "neg_hamming_distance": Measure(hamming_distance, _agreement, "samples", sign=-1.0),
+    "neg_hamming_distance_nodes": Measure(hamming_distance, _agreement, "samples", True, _NODES, sign=-1.0),
+}
+"""By the names that :func:`nhsvm.metrics.scorers` has for them; precision or recall alone would ask for extremes."""
+
+
+# -- the search --------------------------------------------------------------------------------------------------------
 
 
 def tuned_offsets(
-    option: str | Callable[..., Any],
+    option: str | Callable[..., float],
     sets: LabelSets,
     inference: Inference,
     held: HeldOutSets,
     base: FloatArray,
-    n_jobs: int | None,
+    n_threads: int,
 ) -> FloatArray:
-    """Offsets of all nodes.
+    """Offsets of all nodes, beside a ``base`` that is added to scores in any case.
 
-    Parameters
-    ----------
-    option : str or callable
-        A name in ``MEASURES``, or a function of (hierarchy, y_true, y_pred) with label sets in the form of ``sets``.
-        A function decides about offsets that are proposed as for "example_jaccard".
-    sets : LabelSets
-        Of the fit.
-    inference : Inference
-    held : HeldOutSets
-    base : array of n_nodes
-        What is added to scores in any case.
-    n_jobs : int or None
+    ``option`` is a name in ``MEASURES``, or a function of (hierarchy, y_true, y_pred) with label sets in the form of
+    ``sets``. A function decides about offsets that are proposed as for "example_jaccard".
     """
     h = sets.hierarchy
     if isinstance(option, str):
@@ -75,42 +143,29 @@ def tuned_offsets(
         measure = MEASURES["example_jaccard"]
 
         def value(predicted: sp.csr_array, some: BoolArray) -> float:
-            y_true, y_pred = (decode_sets(sets, y.indptr, y.indices) for y in (held.true[some], predicted[some]))
+            y_true, y_pred = (sets.decoded(y.indptr, y.indices) for y in (held.true[some], predicted[some]))
             return _number(option(h, y_true, y_pred))
 
-    with Team(n_threads(n_jobs)) as team:
-        return Search(h, Replay(inference, held, base, team), measure, value).run()
+    with Team(n_threads) as team:
+        return Search(h, Predictions(inference, held, base, team), measure, value).run()
 
 
-def _number(found: Any) -> float:
+def _number(found: object) -> float:
     if not isinstance(found, Real) or not np.isfinite(float(found)):
         raise OptionError(f"offsets: the function must give a finite number, not {found!r}")
     return float(found)
 
 
 class Search:
-    """The search for offsets.
+    """The search for offsets: ``measure`` proposes them leaf by leaf, and the largest ``value`` decides.
 
-    Parameters
-    ----------
-    hierarchy : Hierarchy
-    replay : Replay
-    measure : Measure
-        Proposes offsets of single leaves.
-    value : callable
-        Of predicted leaves, as a 0/1 matrix, for some of the samples: what is to become as large as possible.
+    A value is one of predicted leaves, as a 0/1 matrix, for some of the samples.
     """
 
-    def __init__(
-        self,
-        hierarchy: Hierarchy,
-        replay: Replay,
-        measure: Measure,
-        value: Callable[[sp.csr_array, BoolArray], float],
-    ) -> None:
-        self.graph, self.replay, self.measure, self.value = hierarchy.graph, replay, measure, value
+    def __init__(self, hierarchy: Hierarchy, predictions: Predictions, measure: Measure, value: Value) -> None:
+        self.graph, self.predictions, self.measure, self.value = hierarchy.graph, predictions, measure, value
         self.counted = measure.counted(hierarchy).astype(np.float64)
-        n = len(replay.held.scores)
+        n = len(predictions.held.scores)
         self.all, self.odd = np.ones(n, dtype=bool), np.arange(n) % 2 == 1  # the order of samples is random
 
     def run(self) -> FloatArray:
@@ -119,19 +174,19 @@ class Search:
         if len(self.all) < 2:
             return offsets
         offsets += on_leaves(self.graph, self._common())
-        has = np.bincount(self.replay.held.true.indices, minlength=self.graph.n_leaves)
-        often = np.flatnonzero(has >= _FEWEST)
+        has = np.bincount(self.predictions.held.true.indices, minlength=self.graph.n_leaves)
+        often = np.flatnonzero(has >= SEARCH.fewest)
         which = often[np.argsort(-has[often], kind="stable")].astype(np.int32)
-        for _ in range(_ROUNDS if len(which) else 0):
-            predicted = self.replay.predicted(offsets)
+        for _ in range(SEARCH.rounds if len(which) else 0):
+            predicted = self.predictions.predicted(offsets)
             every, by_odd, by_even = self._by_leaf(offsets, predicted, which)
             crossed = [
-                self._crossed(*(self.replay.predicted(offsets + part * step) for step in (by_odd, by_even)))
-                for part in _PARTS
+                self._crossed(*(self.predictions.predicted(offsets + part * step) for step in (by_odd, by_even)))
+                for part in SEARCH.parts
             ]
             if not max(crossed) > self.value(predicted, self.all):
                 break
-            offsets += _PARTS[int(np.argmax(crossed))] * every
+            offsets += SEARCH.parts[int(np.argmax(crossed))] * every
         return offsets
 
     def _crossed(self, by_odd: sp.csr_array, by_even: sp.csr_array) -> float:
@@ -141,15 +196,14 @@ class Search:
 
     def _common(self) -> float:
         """One offset for all leaves; candidates bring in some share of the true labels."""
-        tried: dict[float, sp.csr_array] = {}
-        self._try([0.0], tried)
-        gains = self.replay.gains_of_true()
+        tried = {0.0: self.predictions.predicted(np.zeros(self.graph.n_nodes))}
+        gains = self.predictions.gains_of_true()
         if len(gains):
-            self._try((-np.quantile(gains, np.linspace(0.02, 0.98, _COMMON))).tolist(), tried)
+            self._try((-np.quantile(gains, np.linspace(0.02, 0.98, SEARCH.common))).tolist(), tried)
             ascending = sorted(tried)
             at = ascending.index(self._best_of(tried, self.all))
             low, high = ascending[max(at - 1, 0)], ascending[min(at + 1, len(ascending) - 1)]
-            self._try(np.linspace(low, high, _FINER + 2)[1:-1].tolist(), tried)
+            self._try(np.linspace(low, high, SEARCH.finer + 2)[1:-1].tolist(), tried)
         by_odd, by_even = (tried[self._best_of(tried, half)] for half in (self.odd, ~self.odd))
         improved = self._crossed(by_odd, by_even) > self.value(tried[0.0], self.all)
         return self._best_of(tried, self.all) if improved else 0.0
@@ -157,7 +211,7 @@ class Search:
     def _try(self, candidates: list[float], tried: dict[float, sp.csr_array]) -> None:
         for candidate in candidates:
             if candidate not in tried:
-                tried[candidate] = self.replay.predicted(on_leaves(self.graph, candidate))
+                tried[candidate] = self.predictions.predicted(on_leaves(self.graph, candidate))
 
     def _best_of(self, tried: dict[float, sp.csr_array], some: BoolArray) -> float:
         """The offset of the largest value for some samples; of equals, the smallest."""
@@ -166,10 +220,10 @@ class Search:
     def _by_leaf(self, offsets: FloatArray, predicted: sp.csr_array, which: IntArray) -> list[FloatArray]:
         """Steps from some offsets: found on all samples, on the odd ones, and on the even ones."""
         parts = [self.all, self.odd, ~self.odd]
-        both, true, pred, weight = self.replay.counts(predicted, self.counted)
+        both, true, pred, weight = self.predictions.counts(predicted, self.counted)
         counts = [Counts(both.copy(), true, pred.copy(), weight * part) for part in parts]
         found = [np.zeros(self.graph.n_nodes) for _ in parts]
-        flips = self.replay.flips(offsets, predicted, which, self.counted)
+        flips = self.predictions.flips(offsets, predicted, which, self.counted)
         for leaf, every in zip(which.tolist(), flips, strict=True):
             for part, mine, step in zip(parts, counts, found, strict=True):
                 some = every.part(part[every.sample])
@@ -194,7 +248,7 @@ class Counts(NamedTuple):
 class Flips(NamedTuple):
     """The samples that may gain or lose one leaf, by falling gain."""
 
-    sample: npt.NDArray[np.int64]
+    sample: PtrArray
     gain: FloatArray  # infinite where the leaf must stay
     inside: BoolArray  # whether the leaf is predicted
     right: BoolArray  # whether it is true
@@ -203,20 +257,19 @@ class Flips(NamedTuple):
 
     def part(self, some: BoolArray) -> Flips:
         """Those of some samples."""
-        arrays: Any = (array[some] for array in self)
-        return Flips(*arrays)
+        return Flips._make(array[some] for array in self)
 
 
 def threshold(measure: Measure, counts: Counts, flips: Flips) -> float:
     """The gain from which on a leaf is best predicted; 0, as it is, unless something else is surely better.
 
-    Its place has the largest sum of worths of all flips on the way there, less :data:`SURE` standard errors of the sum.
+    Its place has the largest sum of worths of all flips on the way there, less ``sure`` standard errors of the sum.
     There is always a sample on either side, so that no leaf is silenced and none is given to all.
     """
     gain, worth = flips.gain, _worth(measure, counts, flips)
     now = int(np.count_nonzero(gain > 0))
     sums, squares = _cumulated(worth), _cumulated(worth**2)
-    surely = sums - sums[now] - SURE * np.sqrt(np.abs(squares - squares[now]))
+    surely = sums - sums[now] - SEARCH.sure * np.sqrt(np.abs(squares - squares[now]))
     place = np.flatnonzero((gain[:-1] > gain[1:]) & np.isfinite(gain[:-1])) + 1
     if not len(place) or not surely[place].max() > 0.0:
         return 0.0
@@ -252,7 +305,7 @@ def _worth(measure: Measure, counts: Counts, flips: Flips) -> FloatArray:
     else:
         now = [float(np.sum(counts.weight * count)) for count in counts[:3]]
         totals = (now[0] - float(np.sum(both[flips.inside])), now[1], now[2] - float(np.sum(pred[flips.inside])))
-    best = float(measure.of(totals[0] + _cumulated(both), totals[1], totals[2] + _cumulated(pred)).max())
+    best = float(np.max(measure.of(totals[0] + _cumulated(both), totals[1], totals[2] + _cumulated(pred))))
     return both - 0.5 * best * pred
 
 
@@ -263,21 +316,12 @@ def _cumulated(values: FloatArray) -> FloatArray:
 # -- held-out samples, predicted again ---------------------------------------------------------------------------------
 
 
-class Replay:
-    """Predictions for held-out samples.
-
-    Parameters
-    ----------
-    inference : Inference
-    held : HeldOutSets
-    base : array of n_nodes
-        What is added to scores in any case.
-    team : Team
-    """
+class Predictions:
+    """Predictions for held-out samples; ``base`` is added to the scores of nodes in any case."""
 
     def __init__(self, inference: Inference, held: HeldOutSets, base: FloatArray, team: Team) -> None:
         self.inference, self.graph, self.held, self.base, self.team = inference, inference.graph, held, base, team
-        self._step = max(1, _NUMBERS // self.graph.n_nodes)
+        self._step = max(1, SEARCH.numbers // self.graph.n_nodes)
         self._closures = self.graph.leaf_matrix()
 
     def predicted(self, offsets: FloatArray) -> sp.csr_array:
@@ -293,16 +337,13 @@ class Replay:
 
     def gains_of_true(self) -> FloatArray:
         """What the true labels of all samples add to the best label sets."""
-        from nhsvm.oracles.dag.primal import label_gains
-
         true = self.held.true
         gains = np.empty(true.nnz)
 
         def use(rows: slice) -> None:
             here = slice(true.indptr[rows.start], true.indptr[rows.stop])
             owner = np.repeat(np.arange(rows.stop - rows.start), np.diff(true.indptr[rows.start : rows.stop + 1]))
-            found = label_gains(self.graph, *self._best(rows, np.zeros(self.graph.n_nodes)))
-            gains[here] = found[owner, true.indices[here]]
+            gains[here] = self._gains(rows, np.zeros(self.graph.n_nodes))[owner, true.indices[here]]
 
         self._each(use)
         return gains
@@ -318,13 +359,11 @@ class Replay:
         self, offsets: FloatArray, predicted: sp.csr_array, which: IntArray, counted: FloatArray
     ) -> Iterator[Flips]:
         """Of every leaf in ``which``, the samples that have it, and those that are nearest to getting it."""
-        from nhsvm.oracles.dag.primal import label_gains
-
         n = len(self.held.scores)
         gains = np.empty((len(which), n), dtype=np.float32)
 
         def use(rows: slice) -> None:
-            gains[:, rows] = label_gains(self.graph, *self._best(rows, offsets), which).T
+            gains[:, rows] = self._gains(rows, offsets, which).T
 
         self._each(use)
         needed = np.full(n, not self.inference.allow_empty) & (np.diff(predicted.indptr) == 1)
@@ -333,7 +372,7 @@ class Replay:
         for gain, leaf in zip(gains, which.tolist(), strict=True):
             right, inside = (y.indices[y.indptr[leaf] : y.indptr[leaf + 1]] for y in (true, pred))
             gain[inside[needed[inside] & (gain[inside] <= 0)]] = np.inf
-            near = min(n, _NEAR * len(right) + 16)
+            near = min(n, SEARCH.near * len(right) + 16)
             samples = np.union1d(np.union1d(right, inside), np.argpartition(-gain, near - 1)[:near])
             order = samples[np.argsort(-gain[samples], kind="stable")]
             found.append((order, gain[order].astype(np.float64), np.isin(order, inside), np.isin(order, right)))
@@ -342,7 +381,7 @@ class Replay:
             yield Flips(*one, *size)
 
     def _sizes(
-        self, predicted: sp.csr_array, which: IntArray, counted: FloatArray, samples: list[npt.NDArray[np.int64]]
+        self, predicted: sp.csr_array, which: IntArray, counted: FloatArray, samples: list[PtrArray]
     ) -> Iterator[tuple[FloatArray, FloatArray]]:
         """For every leaf and its samples, how many true nodes, and how many in all, come and go with it."""
         from nhsvm.oracles.dag.primal import label_gains
@@ -363,8 +402,14 @@ class Replay:
         self._each(use)
         return zip(np.split(both, ends[:-1]), np.split(pred, ends[:-1]), strict=True)
 
-    def _best(self, rows: slice, offsets: FloatArray) -> tuple[FloatArray, npt.NDArray[np.uint8]]:
+    def _best(self, rows: slice, offsets: FloatArray) -> tuple[FloatArray, ByteArray]:
         return self.inference.best(self.held.scores[rows], self.base + offsets)
+
+    def _gains(self, rows: slice, offsets: FloatArray, which: IntArray | None = None) -> FloatArray:
+        """What leaves, all or those in ``which``, add to the best label sets of some samples."""
+        from nhsvm.oracles.dag.primal import label_gains
+
+        return label_gains(self.graph, *self._best(rows, offsets), which)
 
     def _each(self, use: Callable[[slice], None]) -> None:
         """``use`` for all samples, some at a time, on all threads."""
