@@ -54,9 +54,10 @@ class Planes:
         for i in self.rng.permutation(problem.n_samples):
             x, q = self.X[i], self.norms[i]
             scores = x @ self.U
-            r = problem.rewards(np.array([i]), scores[None])[0]
+            r = scores.astype(np.float64)
+            problem.add_loss(np.array([i]), r[None])
             loss = r - scores
-            chosen, _, _ = problem.asked(self.oracle, r[None])
+            chosen, _, _ = problem.solved(self.oracle, r[None])
             sets, weights = np.vstack([self.sets[i], chosen]), np.append(self.weights[i], 0.0)
             before = weights @ sets
             for _ in range(_MOVES):

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from nhsvm.hierarchy.graph import Graph, Ragged
-from nhsvm.typing import BoolArray, FloatArray, IntArray, PtrArray
+from nhsvm.typing import FloatArray, IntArray, PtrArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,18 +47,8 @@ class Columns:
     def nests(self) -> bool:
         """A tree where every leaf has a column that no other leaf has: block steps are then exact."""
         last = self.leaf_column
-        return (
-            len(last) > 0
-            and bool((last >= 0).all())
-            and len(np.unique(last)) == len(last)
-            and not self._inner[last].any()
-        )
-
-    @cached_property
-    def _inner(self) -> BoolArray:
-        inner = np.zeros(self.n_columns, dtype=bool)
-        inner[self.parent[self.parent >= 0]] = True
-        return inner
+        alone = len(last) > 0 and bool((last >= 0).all()) and len(np.unique(last)) == len(last)
+        return alone and not np.isin(last, self.parent).any()
 
     @cached_property
     def flat(self) -> bool:

@@ -6,9 +6,8 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from itertools import pairwise
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import TypeVar
 
 Made = TypeVar("Made")
 
@@ -30,21 +29,13 @@ class Team:
 
         What is computed for one item must not depend on the range it is in, so that results do not depend on ``size``.
         """
-        if self._pool is None or n < 2:
-            work(0, n)
-            return
-        size = min(self.size, n)
-        cuts = [n * k // size for k in range(size + 1)]
-        waiting: list[Future[None]] = []
-        try:
-            for lo, hi in pairwise(cuts[1:]):
-                if lo < hi:
-                    waiting.append(self._pool.submit(work, lo, hi))
-            work(cuts[0], cuts[1])
-        finally:
-            _wait(waiting)
-        for future in waiting:
-            future.result()
+        size = max(1, min(self.size, n))
+        self.each(size, lambda k: work(n * k // size, n * (k + 1) // size))
+
+    def chunks(self, n: int, size: int, work: Callable[[slice], None]) -> None:
+        """``work(part)`` over slices of ``size`` items, the last one shorter, that make up ``range(n)``."""
+        size = max(1, size)
+        self.each(-(-n // size), lambda k: work(slice(k * size, min(n, (k + 1) * size))))
 
     def each(self, n: int, work: Callable[[int], None]) -> None:
         """``work(k)`` for every k below n, each by the next thread that is free: for items that take unlike times."""
@@ -98,7 +89,7 @@ class Team:
             self._pool.shutdown(wait=True)
 
 
-def _wait(waiting: list[Future[Any]]) -> None:
+def _wait(waiting: list[Future[Made]]) -> None:
     """All must have stopped before anybody touches their arrays, even if the user is impatient."""
     interrupt: KeyboardInterrupt | None = None
     for future in waiting:

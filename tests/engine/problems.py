@@ -152,6 +152,11 @@ def same_bits(one: Solution, two: Solution) -> None:
         np.testing.assert_array_equal(getattr(one.planes, name)[at[0]], getattr(two.planes, name)[at[1]])
 
 
+def tune(monkeypatch: Any, kind: Any, **changes: Any) -> None:
+    """Other constants of a kind of run."""
+    monkeypatch.setattr(kind, "tuning", replace(kind.tuning, **changes))
+
+
 def force_passes(monkeypatch: Any, kind: str) -> None:
     """Only batch passes, or search and working-set passes as soon as there are planes."""
     wanted = kind == "cached"

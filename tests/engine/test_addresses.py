@@ -6,9 +6,9 @@ import scipy.sparse as sp
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from engine.problems import MARGINS, make_case
+from engine.problems import MARGINS, make_case, tune
 from engine.test_rows import ENOUGH, close, table_of
-from nhsvm.engine import single_label, storage
+from nhsvm.engine import storage
 from nhsvm.engine.ascent import Dual
 from nhsvm.engine.dual.block import Paths
 from nhsvm.engine.dual.planes import Batch, Pool
@@ -186,7 +186,7 @@ def opening(request, monkeypatch):
     case = make_case(request.param, n=300, n_nodes=60, d=40, C=5.0).with_(memory=ENOUGH)
     assert (case.problem.columns.head > 0) == (request.param == 3)
     with Team(2) as team:
-        yield PlanesAscent(Dual(), case.problem, None, team)
+        yield Dual().begin(case.problem, None, team)
 
 
 @pytest.mark.parametrize("room", [500, 5_000, 2**28])
@@ -217,8 +217,8 @@ def test_a_first_pass_that_meets_little_does_not_go_back(opening, monkeypatch):
     monkeypatch.setattr(PlanesAscent, "over", lambda self, *args: looks.append(1) or over(self, *args))
     for share, times in ((0.0, 3), (1e9, 1)):
         looks.clear()
-        monkeypatch.setattr(single_label, "_SETTLED", share)
-        PlanesAscent(Dual(), opening.problem, None, opening.team).batch_pass()
+        tune(monkeypatch, PlanesAscent, settled=share)
+        Dual().begin(opening.problem, None, opening.team).batch_pass()
         assert len(looks) == times
 
 
@@ -235,7 +235,7 @@ def test_what_the_first_pass_gains_on_the_way_is_counted(opening, monkeypatch):
     opening.weights.rows.least = 4
     opening.batch_pass()
     assert opening.weights.rows.n_full > 0
-    assert opening.certificate.dual == pytest.approx(opening.measured()[0].dual, rel=1e-9)
+    assert opening.fit.certificate.dual == pytest.approx(opening.measured()[0].dual, rel=1e-9)
 
 
 def test_the_first_pass_goes_back_to_what_it_has_met(monkeypatch):
@@ -244,7 +244,7 @@ def test_the_first_pass_goes_back_to_what_it_has_met(monkeypatch):
     cases = [make_case(seed, n=300, n_nodes=60, d=40, C=1.0).with_(memory=ENOUGH) for seed in range(8)]
     gaps = []
     for turns in (1, 4):
-        monkeypatch.setattr(single_label, "_TURNS", turns)
+        tune(monkeypatch, PlanesAscent, turns=turns)
         gaps.append([case.solve(tol=1e-6, max_iter=1).certificate.gap for case in cases])
     assert sum(gaps[1]) < sum(gaps[0])
     assert sum(np.less(gaps[1], gaps[0])) >= 6
@@ -254,7 +254,7 @@ def test_only_the_first_pass_from_nothing_is_an_opening(opening):
     assert opening.opening
     opening.batch_pass()
     assert not opening.opening
-    again = PlanesAscent(Dual(), opening.problem, opening.state, opening.team)
+    again = Dual().begin(opening.problem, opening.state, opening.team)
     assert not again.opening
 
 

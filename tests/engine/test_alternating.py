@@ -59,7 +59,7 @@ def test_joint_optimum(seed, dag):
 @pytest.mark.parametrize("seed", [1, 2, 4, 5, 7])
 def test_joint_optimum_by_prices(seed, monkeypatch):
     """The way of large DAGs."""
-    monkeypatch.setattr(alternating, "_EXACT", 0)
+    monkeypatch.setattr(alternating, "TUNING", alternating.AlphaTuning(exact=0))
     case = shared_case(seed, dag=True, n=14, d=4, C=0.3)
     solution = Alternating(tol=1e-4, max_iter=3000).solve(case.problem)
     check(case, solution, 1e-4)

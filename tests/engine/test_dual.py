@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from engine.problems import MARGINS, force_passes, make_case
 from nhsvm import FlatSVM, Hierarchy
-from nhsvm.engine import prepare, single_label
+from nhsvm.engine import prepare
 from nhsvm.engine.single_label import PlanesAscent
 from nhsvm.losses.difference import Limits
 
@@ -293,11 +293,13 @@ def test_labels_that_nothing_tells_apart(passes, monkeypatch):
 
 def test_more_labels_than_a_visit_adds():
     """Few samples of a hundred classes: nearly every wrong leaf is a plane, more than one visit proposes."""
-    wide = Hierarchy.from_edges([("hub", i) for i in range(3 * single_label._NEW)])
-    case = make_case(0, h=wide, alpha=np.r_[0.0, np.ones(3 * single_label._NEW)], margin=("zero_one", False), n=6, d=5)
+    wide = Hierarchy.from_edges([("hub", i) for i in range(3 * PlanesAscent.tuning.new)])
+    case = make_case(
+        0, h=wide, alpha=np.r_[0.0, np.ones(3 * PlanesAscent.tuning.new)], margin=("zero_one", False), n=6, d=5
+    )
     solution = case.solve(tol=1e-8, max_iter=5000)
     case.check(solution, 1e-8)
-    assert solution.planes.count.max() > single_label._NEW
+    assert solution.planes.count.max() > PlanesAscent.tuning.new
 
 
 @both_inputs
@@ -314,7 +316,7 @@ def test_losses_made_batch_by_batch(sparse, most, monkeypatch):
 def test_certifying_goes_through_many_chunks(monkeypatch):
     case = make_case(8)
     whole = case.solve(tol=1e-6, n_threads=2)
-    monkeypatch.setattr("nhsvm.engine.certificate._SCORES", 50)
+    monkeypatch.setattr("nhsvm.engine.problem.CHUNK", 50)
     parts = case.solve(tol=1e-6, n_threads=2)
     case.check(parts, 1e-6)
     assert parts.certificate == pytest.approx(whole.certificate, rel=1e-12)

@@ -8,14 +8,15 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.problems import tune
 from nhsvm import Hierarchy
 from nhsvm.columns import make_columns
-from nhsvm.engine import Dual, hinges, prepare
+from nhsvm.engine import Dual, prepare
 from nhsvm.engine.dual.batch import Sweeps, batch_kernel
 from nhsvm.engine.dual.block import Paths
 from nhsvm.engine.dual.boxes import BoxBlock, candidates_kernel, hinges_kernel, spread
 from nhsvm.engine.dual.planes import Batch, Pool
-from nhsvm.engine.problem import HingeProblem, Hinges, Measured
+from nhsvm.engine.hinges import HingeAscent, HingeProblem, Hinges, Measured
 from nhsvm.hierarchy.graph import Ragged
 from nhsvm.oracles.leaves import Proposals
 from reference import independent as reference
@@ -304,7 +305,7 @@ def test_few_new_leaves(monkeypatch):
     """With one new leaf a visit the optimum is the same."""
     case = make_case(2, n=30)
     all_at_once = case.solve(tol=1e-6)
-    monkeypatch.setattr(hinges, "_NEW", 1)
+    tune(monkeypatch, HingeAscent, new=1)
     slowly = case.solve(tol=1e-6)
     case.check(slowly, 1e-6)
     assert slowly.certificate.primal == pytest.approx(all_at_once.certificate.primal, rel=1e-6)
@@ -312,7 +313,7 @@ def test_few_new_leaves(monkeypatch):
 
 
 def test_many_batches(monkeypatch):
-    monkeypatch.setattr(hinges, "_BATCH", 7)
+    tune(monkeypatch, HingeAscent, batch=7)
     case = make_case(4, n=50)
     case.check(case.solve(tol=1e-3, max_iter=5000), 1e-3)
 

@@ -17,7 +17,7 @@ both_inputs = pytest.mark.parametrize("sparse", [True, False])
 @pytest.mark.parametrize(("dag", "margin"), [(False, ("hamming", False)), (True, ("normalized", True))])
 def test_any_number_of_threads_gives_the_same_bits(passes, sparse, dtype, dag, margin, monkeypatch):
     force_passes(monkeypatch, passes)
-    monkeypatch.setattr("nhsvm.engine.certificate._SCORES", 1000)  # several chunks to certify, too
+    monkeypatch.setattr("nhsvm.engine.problem.CHUNK", 1000)  # several chunks to certify, too
     monkeypatch.setattr("nhsvm.engine.storage.table._BLOCK", 200)
     case = make_case(1, dag=dag, margin=margin, sparse=sparse, dtype=dtype, n=301, d=37, n_nodes=23)
     one, two, four = (case.solve(tol=1e-4, n_threads=k) for k in (1, 2, 4))

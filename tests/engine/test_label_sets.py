@@ -9,11 +9,10 @@ from sklearn.svm import LinearSVC
 
 from engine.set_problems import DAG, FLAT, FOREST, TREE, make, objective
 from nhsvm.columns import make_columns
-from nhsvm.engine import Dual, leaf_search
+from nhsvm.engine import Dual, LabelSetProblem
 from nhsvm.engine.dual.level_step import ALL, SETTLE, UNUSED, USED
 from nhsvm.engine.label_sets import DagAscent
-from nhsvm.engine.leaf_search import set_ascent
-from nhsvm.engine.set_certificate import LOOSE
+from nhsvm.engine.set_certificate import SetTuning
 from nhsvm.errors import OptionError
 from nhsvm.objective import dual, penalty
 from nhsvm.oracles import DagMultilabel
@@ -32,7 +31,7 @@ def test_the_gap_closes_and_is_that_of_the_model(h, scheme, sparse):
     assert 0 <= solution.certificate.gap <= 1e-4
     expected = objective(problem, X, solution.weights, BruteForce(h.graph))
     # on a DAG it is a bound, from oracles that stop within their precision
-    loose = 0.0 if h.is_tree else LOOSE * 1e-4
+    loose = 0.0 if h.is_tree else SetTuning.loose * 1e-4
     assert expected * (1 - 1e-9) <= solution.certificate.primal <= expected * (1 + 1e-9 + loose)
     duals = [record["dual"] for record in solution.history]
     assert all(later >= earlier - 1e-9 * abs(earlier) for earlier, later in itertools.pairwise(duals))
@@ -74,7 +73,7 @@ def test_an_offset_is_a_part_of_every_score(h):
     solution = Dual(tol=1e-4, max_iter=3000).solve(problem)
     assert solution.converged
     expected = objective(problem, X, solution.weights, BruteForce(h.graph))
-    loose = 0.0 if h.is_tree else LOOSE * 1e-4  # as above: on a DAG it is a bound
+    loose = 0.0 if h.is_tree else SetTuning.loose * 1e-4  # as above: on a DAG it is a bound
     assert expected * (1 - 1e-9) <= solution.certificate.primal <= expected * (1 + 1e-9 + loose)
     without = Dual(tol=1e-4, max_iter=3000).solve(make(h)[0])
     assert abs(solution.certificate.primal - without.certificate.primal) > 1e-2 * without.certificate.primal
@@ -113,8 +112,8 @@ def test_a_tree_as_a_dag_has_the_same_optimum(monkeypatch):
     """Levels need no tree: on one, they end where marginals do."""
     problem, _, _ = make(TREE)
     by_marginals = Dual(tol=1e-4, max_iter=3000).solve(problem)
-    monkeypatch.setattr(leaf_search, "is_forest", lambda above: False)
-    by_levels = Dual(tol=1e-4, max_iter=3000).solve(problem)
+    monkeypatch.setattr(LabelSetProblem, "nests", False)
+    by_levels = Dual(tol=1e-4, max_iter=3000).solve(make(TREE)[0])
     assert by_levels.converged
     assert type(by_levels.planes) is not type(by_marginals.planes)
     assert by_levels.certificate.primal == pytest.approx(by_marginals.certificate.primal, rel=2e-4)
@@ -198,15 +197,15 @@ def test_sets_that_are_worse_than_the_true_ones_do_not_make_the_gap_look_small()
     oracle = Worst(DAG.graph)
     problem = dataclasses.replace(make(DAG)[0], oracle=Misled(DAG.graph))
     with Team(1) as team:
-        ascent = set_ascent(Dual(), problem, None, team)
+        ascent = Dual().begin(problem, None, team)
         ascent.batch_pass()  # some weights
         samples = np.flatnonzero(problem.costs > 0)
-        ascent.exact_oracle = True
+        ascent.fit.exact = True
         found = ascent.propose(samples, 0.0)
     scores = np.empty((len(samples), problem.columns.n_columns))
     ascent.weights.scores(samples, scores)
-    rewards = problem.rewards(samples, scores)
-    worst = problem.asked(oracle, rewards)[1] - problem.true_rewards(samples, rewards)
+    problem.add_loss(samples, scores)
+    worst = problem.solved(oracle, scores)[1] - problem.true_sums(samples, scores)
     assert (worst < -0.1).any()
     np.testing.assert_allclose(found.slack, np.maximum(worst, 0.0), atol=1e-9)
 
@@ -232,7 +231,7 @@ def levels_of(state):
 def test_settling_raises_leaves_that_are_not_in_use_and_moves_no_other(seed):
     problem, _, _ = make(DAG, n=60, C=2.0, seed=seed)
     with Team(1) as team:
-        ascent = set_ascent(Dual(tol=1e-6), problem, None, team)
+        ascent = Dual(tol=1e-6).begin(problem, None, team)
         for _ in range(2):
             ascent.batch_pass()
         before, masses = levels_of(ascent.state)
@@ -250,7 +249,7 @@ def test_settling_raises_leaves_that_are_not_in_use_and_moves_no_other(seed):
 def test_what_parts_of_a_visit_gain_is_what_the_dual_gains(part):
     problem, _, _ = make(DAG, n=60, C=2.0)
     with Team(1) as team:
-        ascent = set_ascent(Dual(tol=1e-6), problem, None, team)
+        ascent = Dual(tol=1e-6).begin(problem, None, team)
         for _ in range(2):
             ascent.batch_pass()
         value = dual_of(ascent)
@@ -267,7 +266,7 @@ def test_what_parts_of_a_visit_gain_is_what_the_dual_gains(part):
 def test_levels_of_zero_stay_where_only_those_in_use_are_to_move():
     problem, _, _ = make(DAG, n=60, C=2.0)
     with Team(1) as team:
-        ascent = set_ascent(Dual(tol=1e-6), problem, None, team)
+        ascent = Dual(tol=1e-6).begin(problem, None, team)
         ascent.batch_pass()
         samples = np.flatnonzero(problem.costs > 0)
         raised = []
@@ -300,5 +299,5 @@ def test_samples_that_cost_nothing_hold_nothing():
     problem, _, _ = make(DAG)
     free = dataclasses.replace(problem, costs=np.zeros(problem.n_samples))
     with Team(1) as team:
-        held = set_ascent(Dual(), free, None, team).state.held()
+        held = Dual().begin(free, None, team).state.held()
     assert held.indptr.max() == 0

@@ -5,9 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from engine.problems import tune
 from engine.set_problems import DAG, make, objective
-from nhsvm.engine import Dual, label_sets, leaf_search, storage
-from nhsvm.engine.leaf_search import LeafAscent, LeafSearch, set_ascent
+from nhsvm.engine import Dual, storage
+from nhsvm.engine.leaf_search import LeafAscent
 from nhsvm.engine.set_certificate import SetCertificate
 from nhsvm.engine.storage.rows import RowWeights
 from nhsvm.objective import Certificate, dual, penalty
@@ -48,7 +49,7 @@ def test_threads_do_not_change_a_bit(sparse):
 
 
 def begun(problem, passes, team):
-    ascent = set_ascent(Dual(), problem, None, team)
+    ascent = Dual().begin(problem, None, team)
     for _ in range(passes):
         ascent.batch_pass()
     assert isinstance(ascent, LeafAscent)
@@ -59,9 +60,9 @@ def exact_slacks(ascent, samples):
     problem = ascent.problem
     scores = np.empty((len(samples), problem.columns.n_columns))
     ascent.weights.scores(samples, scores)
-    rewards = problem.rewards(samples, scores)
-    best = problem.asked(BruteForce(DAG.graph, allow_empty=problem.oracle.allow_empty), rewards)
-    return best[1] - problem.true_rewards(samples, rewards)
+    problem.add_loss(samples, scores)
+    best = problem.solved(BruteForce(DAG.graph, allow_empty=problem.oracle.allow_empty), scores)
+    return best[1] - problem.true_sums(samples, scores)
 
 
 @both
@@ -72,8 +73,8 @@ def test_slacks_are_bounded(allow_empty, passes):
     with Team(1) as team:
         ascent = begun(problem, passes, team)
         slack = exact_slacks(ascent, samples)
-        for stage in range(len(ascent.search.oracles)):
-            low, high = ascent.search.bounded(samples, stage, ascent.weights)
+        for stage in range(ascent.n_stages):
+            low, high = ascent.query(stage)(samples)
             assert (low <= slack + 1e-9).all()
             assert (high >= slack - 1e-9).all()
         np.testing.assert_allclose(high, slack, atol=1e-5)  # the last goes on until all is proved
@@ -84,16 +85,14 @@ def test_true_sets_take_the_place_of_worse_ones(monkeypatch):
     samples = np.arange(problem.n_samples)
     with Team(1) as team:
         ascent = begun(problem, 2, team)
-        few = ascent.search.few
+        few = ascent.few
 
         def worst(rewards, useful):
             put, value, bound = few.found(rewards, few.useful(rewards))
             return put, value - 100.0, bound
 
-        monkeypatch.setattr(ascent.search, "oracles", (type("Worst", (), {"found": staticmethod(worst)}),))
-        pending, slack = ascent.search.layout(samples, 0, ascent.weights, ascent.state)
-        team.each(len(pending.parts), pending.work)
-        layout = pending.joined()
+        monkeypatch.setattr(ascent, "searches", (type("Worst", (), {"found": staticmethod(worst)}),))
+        layout, slack = ascent.propose(samples, 0.0)
     assert (slack == 0.0).all()
     assert layout.own.sum() == len(problem.truth.indices)  # every true leaf may move
 
@@ -102,38 +101,38 @@ def test_true_sets_take_the_place_of_worse_ones(monkeypatch):
 @pytest.mark.parametrize("sparse", [True, False])
 def test_steps_know_what_the_batch_before_has_changed(allow_empty, sparse, monkeypatch):
     """Label sets are found before the steps of the batch before, yet gains add up to the dual to the last digits."""
-    monkeypatch.setattr(label_sets.SetAscent, "largest_batch", 16)
+    tune(monkeypatch, LeafAscent, largest_batch=16)
     problem, _, _ = make(DAG, allow_empty=allow_empty, sparse=sparse, C=1.0, n=100)
     with Team(2) as team:
         ascent = begun(problem, 3, team)
-        told = ascent.certificate.dual
+        reported = ascent.fit.certificate.dual
         ascent.rebuild()
     exact = dual(penalty(ascent.norms.exact, problem.columns.alpha), ascent.mass())
-    assert told == pytest.approx(exact, rel=1e-9)
+    assert reported == pytest.approx(exact, rel=1e-9)
 
 
 def test_near_the_optimum_samples_without_a_gap_are_left_out_but_not_twice(monkeypatch):
     problem, _, _ = make(DAG, C=1.0, n=100)
     with Team(1) as team:
         ascent = begun(problem, 2, team)
-        monkeypatch.setattr(leaf_search, "_SETTLED", 0.0)
+        tune(monkeypatch, LeafAscent, settled=0.0)
         every = np.flatnonzero(problem.costs > 0)
         assert np.array_equal(ascent.visited()[0], every)  # far away
-        monkeypatch.setattr(leaf_search, "_SETTLED", 1.0)
-        ascent.last_gap[:], ascent.last_slack[:] = 1.0, 2.0
-        ascent.last_gap[[3, 5, 8]] = 0.0
-        monkeypatch.setattr(leaf_search, "_REST", 1e-9)
+        tune(monkeypatch, LeafAscent, settled=1.0)
+        ascent.fit.last_gap[:], ascent.fit.last_slack[:] = 1.0, 2.0
+        ascent.fit.last_gap[[3, 5, 8]] = 0.0
+        tune(monkeypatch, LeafAscent, rest=1e-9)
         visited, slack = ascent.visited()
         assert np.setdiff1d(every, visited).tolist() == [3, 5, 8]
         assert slack == 6.0
         assert np.array_equal(ascent.visited()[0], every)
-        monkeypatch.setattr(leaf_search, "_REST", 0.3)
+        tune(monkeypatch, LeafAscent, rest=0.3)
         ascent.batch_pass()
-        left_out = np.flatnonzero(ascent.left_out)
+        left_out = np.flatnonzero(ascent.fit.left_out)
         assert 0 < len(left_out) < len(every)
         before = [ascent.state.levels[i] for i in left_out]
         ascent.batch_pass()  # those are visited now, others may be left out
-        assert not ascent.left_out[left_out].any()
+        assert not ascent.fit.left_out[left_out].any()
         assert all(ascent.state.levels[i] is not level for i, level in zip(left_out, before, strict=True))
 
 
@@ -145,9 +144,7 @@ def test_parts_of_the_gap_add_up_to_it(allow_empty):
         ascent = begun(problem, 3, team)
         ascent.rebuild()
         slack = exact_slacks(ascent, samples)
-        found = [
-            ascent.search.gaps(samples, k, ascent.weights, ascent.state) for k in range(len(ascent.search.oracles))
-        ]
+        found = [ascent.gaps(samples, stage) for stage in range(ascent.n_stages)]
     norms, alpha = ascent.norms, problem.columns.alpha
     primal_value = penalty(norms.stored, alpha) + problem.costs @ slack
     gap = primal_value - dual(penalty(norms.exact, alpha), ascent.mass())
@@ -158,41 +155,40 @@ def test_parts_of_the_gap_add_up_to_it(allow_empty):
 
 
 @pytest.fixture
-def some_are_asked(monkeypatch):
-    monkeypatch.setattr(leaf_search, "_SAMPLED", 25)
-    monkeypatch.setattr(leaf_search, "_MANY", 3)
+def some_are_queried(monkeypatch):
+    tune(monkeypatch, LeafAscent, sampled=25, many=3)
 
 
-def test_some_samples_tell_the_gap_at_the_end_of_a_pass(some_are_asked, monkeypatch):
+def test_some_samples_tell_the_gap_at_the_end_of_a_pass(some_are_queried, monkeypatch):
     problem, _, _ = make(DAG, C=1.0, n=100)
     every = np.count_nonzero(problem.costs)
     with Team(1) as team:
         ascent = begun(problem, 3, team)
-        met = ascent.certificate
+        before = ascent.fit.certificate
         ascent.sample_gap()
-        assert ascent.certificate == met  # far from what is asked for
-        monkeypatch.setattr(leaf_search, "_CLOSE", np.inf)
+        assert ascent.fit.certificate == before  # far from what is asked for
+        tune(monkeypatch, LeafAscent, close=np.inf)
         drawn, parts = [], []
-        ask = ascent.search.gaps
+        ask = ascent.gaps
 
         def noted(samples, *rest):
             drawn.extend(samples)
             parts.append(ask(samples, *rest))
             return parts[-1]
 
-        monkeypatch.setattr(ascent.search, "gaps", noted)
+        monkeypatch.setattr(ascent, "gaps", noted)
         ascent.sample_gap()
     assert len(set(drawn)) == 25
     least, most = np.concatenate(parts, axis=1)
-    assert ascent.certificate.dual == met.dual
-    assert ascent.certificate.primal - met.dual == pytest.approx(every * least.mean())
-    assert ascent.history[-1]["gap"] == ascent.certificate.gap
+    assert ascent.fit.certificate.dual == before.dual
+    assert ascent.fit.certificate.primal - before.dual == pytest.approx(every * least.mean())
+    assert ascent.fit.history[-1]["gap"] == ascent.fit.certificate.gap
     bound = every * (most.mean() + most.std() / 5)
-    assert ascent.provable == pytest.approx(bound / (met.dual + bound))
-    monkeypatch.setattr(leaf_search, "_MANY", 1000)
-    known = ascent.certificate
+    assert ascent.fit.provable == pytest.approx(bound / (before.dual + bound))
+    tune(monkeypatch, LeafAscent, many=1000)
+    known = ascent.fit.certificate
     ascent.sample_gap()
-    assert ascent.certificate == known  # a certificate would take no longer
+    assert ascent.fit.certificate == known  # a certificate would take no longer
 
 
 @pytest.mark.parametrize(
@@ -206,27 +202,27 @@ def test_some_samples_tell_the_gap_at_the_end_of_a_pass(some_are_asked, monkeypa
         (1.1, 0.8, 0.95, False),
     ],
 )
-def test_a_certificate_in_vain_is_put_off(provable, gap, postponed, tried, monkeypatch):
+def test_a_certificate_in_vain_is_postponed(provable, gap, postponed, tried, monkeypatch):
     problem, _, _ = make(DAG, C=1.0, n=100)
     asked = []
     monkeypatch.setattr(SetCertificate, "try_certificate", lambda self: asked.append(self))
     with Team(1) as team:
         ascent = begun(problem, 1, team)
         tol = ascent.options.tol
-        ascent.provable, ascent.postponed = provable * tol, postponed * tol
-        ascent.certificate = Certificate(1.0, 1.0 - gap * tol)
+        ascent.fit.provable, ascent.fit.postponed = provable * tol, postponed * tol
+        ascent.fit.certificate = Certificate(1.0, 1.0 - gap * tol)
         ascent.try_certificate()
     assert asked == ([ascent] if tried else [])
-    assert ascent.postponed == pytest.approx(postponed * tol if tried else gap * tol)
+    assert ascent.fit.postponed == pytest.approx(postponed * tol if tried else gap * tol)
 
 
 @both
-def test_the_gap_closes_where_some_are_asked(some_are_asked, allow_empty, monkeypatch):
+def test_the_gap_closes_where_some_are_queried(some_are_queried, allow_empty, monkeypatch):
     """And the same bits come out for any number of threads."""
     results, asked = [], []
-    ask = LeafSearch.gaps
-    monkeypatch.setattr(LeafSearch, "gaps", lambda *given: asked.append(len(given[1])) or ask(*given))
-    monkeypatch.setattr(label_sets, "_NEARER", 0.0)  # as with weights in rows
+    ask = LeafAscent.gaps
+    monkeypatch.setattr(LeafAscent, "gaps", lambda *given: asked.append(len(given[1])) or ask(*given))
+    tune(monkeypatch, LeafAscent, nearer=0.0)  # as with weights in rows
     for threads in (1, 2):
         problem, X, _ = make(DAG, allow_empty=allow_empty, n=100)
         results.append(Dual(tol=1e-2, n_threads=threads).solve(problem))
@@ -268,16 +264,16 @@ def test_leaves_that_rise_are_those_that_a_cell_gains_by(allow_empty):
 
 
 def test_errors_are_counted(monkeypatch):
-    monkeypatch.setattr(leaf_search, "_COUNTED", 1)
+    tune(monkeypatch, LeafAscent, counted=1)
     problem, _, _ = make(DAG, C=1.0)
     samples = np.arange(problem.n_samples)
     with Team(2) as team:
         ascent = begun(problem, 3, team)
         scores = np.empty((len(samples), problem.columns.n_columns))
         ascent.weights.scores(samples, scores)
-        chosen = problem.asked(BruteForce(DAG.graph), scores + problem.offsets)[0]
+        chosen = problem.solved(BruteForce(DAG.graph), scores + problem.offsets)[0]
         wrong = problem.differ(samples, chosen).sum()
-        assert ascent.search.errors(ascent.weights, team) == pytest.approx(wrong, abs=1)  # found quickly
+        assert ascent.errors(np.empty(0)) == pytest.approx(wrong, abs=1)  # found quickly
     assert 0 < wrong < len(samples)
 
 

@@ -1,6 +1,7 @@
 """Certificates of label sets on DAGs where bounds are those of the linear relaxation, and are loose."""
 
 import itertools
+from functools import partial
 
 import numpy as np
 import pytest
@@ -9,8 +10,7 @@ from engine.set_problems import objective
 from engine.test_relaxed import exact_twin, make, overlapping
 from nhsvm.engine import Dual
 from nhsvm.engine.label_sets import DagAscent
-from nhsvm.engine.leaf_search import set_ascent
-from nhsvm.engine.set_certificate import Bounds, SetCertificate, Stage
+from nhsvm.engine.set_certificate import Bounds, SetCertificate, SetTuning, Stage
 from nhsvm.objective import dual, penalty
 from nhsvm.oracles.brute_force import BruteForce
 from nhsvm.threads import Team
@@ -30,11 +30,11 @@ def sweeps_only(monkeypatch):
             self.oracle.solve(rewards, chosen, value, bound, **remembered)
             bound += 1e3
 
-    def stages(self):
-        first = Stage(Boundless(self.oracles[-1]), whole=True, anyway=True)
-        return [first, Stage(self.renewal(200), whole=True)], []
+    def stages(self, wrong):
+        first = Stage(partial(self.bounded, Boundless(self.oracles[-1]), wrong=wrong), whole=True, anyway=True)
+        return [first, Stage(partial(self.bounded, self.problem.oracle.renewal(200)), whole=True)], []
 
-    monkeypatch.setattr(SetCertificate, "_stages", stages)
+    monkeypatch.setattr(SetCertificate, "stages", stages)
 
 
 def loose_problem():
@@ -51,7 +51,7 @@ def exact_optimum():
 
 def run(problem, tol, threads=1, seed=0):
     with Team(threads) as team:
-        ascent = set_ascent(Dual(tol=tol, max_iter=400, seed=seed), problem, None, team)
+        ascent = Dual(tol=tol, max_iter=400, seed=seed).begin(problem, None, team)
         ascent.run()
     return ascent
 
@@ -59,20 +59,20 @@ def run(problem, tol, threads=1, seed=0):
 def test_weights_near_by_prove_a_smaller_gap(exact_optimum, sweeps_only):
     problem, X, h = loose_problem()
     tried = []
-    original = SetCertificate._relaxed
+    original = SetCertificate.relaxed
 
     def spied(self, *more):
         tried.append((self.bounds.proved, original(self, *more)))
         return tried[-1][1]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(SetCertificate, "_relaxed", spied)
+        patch.setattr(SetCertificate, "relaxed", spied)
         ascent = run(problem, TOL)
     before, (after, _) = tried[-1]
     assert after.primal < before.primal
     assert after.dual == before.dual  # that of the exact problem, which the relaxation does not change
-    assert ascent.detached
-    found = ascent.certificate
+    assert ascent.fit.detached
+    found = ascent.fit.certificate
     true = objective(problem, X, ascent.weights, BruteForce(h.graph))
     assert found.dual <= exact_optimum.primal * (1 + 1e-9)
     assert exact_optimum.dual * (1 - 1e-9) <= true <= found.primal * (1 + 1e-9)
@@ -83,14 +83,14 @@ def test_weights_near_by_prove_a_smaller_gap(exact_optimum, sweeps_only):
 def test_the_next_pass_goes_on_from_the_dual_variables(sweeps_only):
     problem, _, _ = loose_problem()
     with Team(1) as team:
-        ascent = set_ascent(Dual(tol=TOL, max_iter=400), problem, None, team)
+        ascent = Dual(tol=TOL, max_iter=400).begin(problem, None, team)
         ascent.run()
-        assert ascent.detached
+        assert ascent.fit.detached
         moved = ascent.weights.column_norms()
-        ascent.options = Dual(tol=1e-9, max_iter=len(ascent.history) + 1)
+        ascent.options = Dual(tol=1e-9, max_iter=len(ascent.fit.history) + 1)
         ascent.one_pass, seen = (lambda: seen.append(ascent.weights.column_norms()) or ascent.record(0.0)), []
         ascent.run()
-        assert not ascent.detached
+        assert not ascent.fit.detached
         ascent.rebuild()
     np.testing.assert_allclose(seen[0], ascent.weights.column_norms(), rtol=1e-9)
     assert not np.allclose(seen[0], moved, rtol=1e-6)
@@ -100,120 +100,124 @@ def test_without_a_gain_all_stays_as_it_was(sweeps_only, monkeypatch):
     problem, _, _ = loose_problem()
     original = DagAscent.relaxed_run
 
-    def far_away(self, relaxation):
-        made = original(self, relaxation)
+    def far_away(self):
+        made = original(self)
         made.state.rescale(np.full(problem.n_samples, 0.2))
         return made
 
     monkeypatch.setattr(DagAscent, "relaxed_run", far_away)
     with Team(1) as team:
-        ascent = set_ascent(Dual(tol=TOL, max_iter=40), problem, None, team)
+        ascent = Dual(tol=TOL, max_iter=40).begin(problem, None, team)
         ascent.run()
         assert not ascent.converged
-        ascent.in_vain = np.inf  # as if it were the first try
+        ascent.fit.no_gain = np.inf  # as if it were the first try
         ascent.certify()
         assert ascent.tried
-        assert ascent.in_vain < TOL
+        assert ascent.fit.no_gain < TOL
         alpha = problem.columns.alpha
-        assert not ascent.detached
+        assert not ascent.fit.detached
         exactly = dual(penalty(ascent.norms.exact, alpha), ascent.mass())
-        assert exactly - 1e-12 <= ascent.certificate.dual <= exactly
-        assert ascent.certificate == ascent.bounds.proved
+        assert exactly - 1e-12 <= ascent.fit.certificate.dual <= exactly
+        assert ascent.fit.certificate == ascent.bounds.proved
 
 
 def test_threads_do_not_change_a_bit(sweeps_only):
     one, two = (run(loose_problem()[0], TOL, threads) for threads in (1, 2))
-    assert one.detached
-    assert one.certificate == two.certificate
+    assert one.fit.detached
+    assert one.fit.certificate == two.fit.certificate
     np.testing.assert_array_equal(one.weights.values, two.weights.values)
 
 
-def test_the_last_oracle_is_asked_where_the_relaxation_does_not_do(sweeps_only, monkeypatch):
+def test_the_last_oracle_is_queried_where_the_relaxation_does_not_do(sweeps_only, monkeypatch):
     """It is exact on so small a graph, so that the first certificate that is tried proves what is asked for."""
-    only_sweeps = SetCertificate._stages
-    monkeypatch.setattr(SetCertificate, "_stages", lambda self: (only_sweeps(self)[0], [Stage(self.oracles[-1])]))
+    only_sweeps = SetCertificate.stages
+
+    def stages(self, wrong):
+        return only_sweeps(self, wrong)[0], [Stage(self.query(-1))]
+
+    monkeypatch.setattr(SetCertificate, "stages", stages)
     ascent = run(loose_problem()[0], 0.01)
     assert ascent.converged
     assert ascent.tried
-    assert not ascent.detached
+    assert not ascent.fit.detached
     np.testing.assert_array_equal(ascent.norms.stored, ascent.norms.exact)
 
 
 def test_what_was_in_vain_is_not_tried_again_near_by(sweeps_only):
     problem, _, _ = loose_problem()
     tries = []
-    original = SetCertificate._relaxed
+    original = SetCertificate.relaxed
 
     def spied(self, *more):
         tries.append(self.bounds.at_least.gap)
         return original(self, *more)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(SetCertificate, "_relaxed", spied)
+        patch.setattr(SetCertificate, "relaxed", spied)
         ascent = run(problem, 0.01)
     assert not ascent.converged
     assert len(tries) > 1
     assert all(later <= 0.8 * earlier for earlier, later in itertools.pairwise(tries))
 
 
-class Told:
+class Known:
     """An oracle that knows the slacks to some precision."""
 
     def __init__(self, slack, loose):
-        self.slack, self.loose, self.asked = slack, loose, []
+        self.slack, self.loose, self.queried = slack, loose, []
 
     def __call__(self, rows):
-        self.asked.extend(rows.tolist())
+        self.queried.extend(rows.tolist())
         return self.slack[rows] * (1 - self.loose), self.slack[rows] * (1 + self.loose)
 
 
 def bounds_of(slack, penalty_value, lower, tol, stages):
     with Team(1) as team:
-        found = Bounds(np.ones(len(slack)), penalty_value, lower, tol, lambda rows, oracle: oracle(rows), 4, team)
+        found = Bounds(np.ones(len(slack)), penalty_value, lower, tol, 4, team, SetTuning())
         found.tighten(stages)
     return found
 
 
 def test_bounds_end_when_the_gap_is_proved():
     slack = np.linspace(1.0, 2.0, 40)
-    rough, fine, never = (Told(slack, loose) for loose in (0.5, 0.01, 0.0))
+    rough, fine, never = (Known(slack, loose) for loose in (0.5, 0.01, 0.0))
     stages = [Stage(rough, whole=True), Stage(fine), Stage(never, doubted=True)]
     found = bounds_of(slack, 0.0, slack.sum() * 0.95, 0.1, stages)
     assert found.proved.gap <= 0.1
-    assert len(rough.asked) == 40
-    assert fine.asked
-    assert not never.asked
+    assert len(rough.queried) == 40
+    assert fine.queried
+    assert not never.queried
     assert (found.least <= slack).all()
     assert (slack <= found.most).all()
 
 
 def test_bounds_end_when_the_gap_is_known_to_be_too_large():
     slack = np.linspace(1.0, 2.0, 40)
-    rough, fine = Told(slack, 0.01), Told(slack, 0.0)
+    rough, fine = Known(slack, 0.01), Known(slack, 0.0)
     found = bounds_of(slack, 0.0, slack.sum() * 0.5, 0.1, [Stage(rough, whole=True), Stage(fine)])
     assert found.at_least.gap > 0.1
-    assert not fine.asked
+    assert not fine.queried
     bounds_of(slack, 0.0, slack.sum() * 0.5, 0.1, [Stage(rough, whole=True, anyway=True), Stage(fine)])
-    assert fine.asked
+    assert fine.queried
 
 
 def test_a_doubted_oracle_is_given_up_when_it_does_not_help():
     slack = np.linspace(1.0, 2.0, 400)
-    rough, vain = Told(slack, 0.3), Told(slack, 0.29)
+    rough, vain = Known(slack, 0.3), Known(slack, 0.29)
     bounds_of(slack, 0.0, slack.sum() * 0.99, 0.05, [Stage(rough, whole=True), Stage(vain, doubted=True)])
-    assert 0 < len(vain.asked) <= 400 // 10 // 4 + 1
+    assert 0 < len(vain.queried) <= 400 // 10 // 4 + 1
 
 
-def test_a_modest_one_is_asked_only_if_little_is_needed():
+def test_a_modest_one_is_queried_only_if_little_is_needed():
     slack = np.linspace(1.0, 2.0, 40)
-    for loose, asked in ((0.06, True), (0.3, False)):
-        rough, fine = Told(slack, loose), Told(slack, 0.0)
+    for loose, queried in ((0.06, True), (0.3, False)):
+        rough, fine = Known(slack, loose), Known(slack, 0.0)
         bounds_of(slack, 0.0, slack.sum() * 0.99, 0.06, [Stage(rough, whole=True), Stage(fine, modest=True)])
-        assert bool(fine.asked) == asked
+        assert bool(fine.queried) == queried
 
 
 def test_certificates_have_names():
-    found = bounds_of(np.ones(4), 1.0, 2.0, 0.1, [Stage(Told(np.ones(4), 0.0), whole=True)])
+    found = bounds_of(np.ones(4), 1.0, 2.0, 0.1, [Stage(Known(np.ones(4), 0.0), whole=True)])
     assert found.proved == found.at_least == (pytest.approx(5.0, rel=1e-14), 2.0)
     assert found.proved.primal >= 5.0
     assert found.seen == found.proved.gap

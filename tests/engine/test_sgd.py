@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from engine.problems import tune
 from nhsvm import Hierarchy
 from nhsvm.columns import make_columns
 from nhsvm.engine import sgd as sgd
@@ -173,7 +174,7 @@ def test_suffix_is_the_last_half_after_a_power_of_two_passes(sparse):
 def test_a_pass_may_take_several_calls(monkeypatch):
     problem = make_problem(TREE)
     whole = Sgd(max_iter=3, batch_size=4).solve(problem)
-    monkeypatch.setattr(sgd, "_LOSSES", 8 * problem.columns.n_leaves)
+    tune(monkeypatch, Sgd, losses=8 * problem.columns.n_leaves)
     np.testing.assert_array_equal(Sgd(max_iter=3, batch_size=4).solve(problem).weights.values, whole.weights.values)
 
 
@@ -315,7 +316,7 @@ def test_a_cost_of_two_is_a_sample_listed_twice(sparse):
 
 @pytest.mark.parametrize("sparse", [True, False])
 def test_bits_depend_on_the_seed_and_not_on_threads(sparse, monkeypatch):
-    monkeypatch.setattr("nhsvm.engine.certificate._SCORES", 64)  # several chunks to share
+    monkeypatch.setattr("nhsvm.engine.problem.CHUNK", 64)  # several chunks to share
     problem = make_problem(DAG, 80, sparse=sparse)
 
     def run(**options: Any) -> Solution:
@@ -362,7 +363,7 @@ def test_interrupted_in_the_middle_of_a_pass(average, monkeypatch):
             raise KeyboardInterrupt
         steps(*arguments)
 
-    monkeypatch.setattr(sgd, "_LOSSES", 8 * problem.columns.n_leaves)  # five calls a pass
+    tune(monkeypatch, Sgd, losses=8 * problem.columns.n_leaves)  # five calls a pass
     monkeypatch.setattr(sgd, "steps_kernel", interrupted_steps)
     solution = Sgd(average=average, tol=0).solve(problem)
     assert solution.interrupted

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from nhsvm.engine import hinges, leaf_search, single_label  # noqa: F401 - each says how its kind of problem is solved
+from nhsvm.engine import leaf_search, single_label  # noqa: F401 - each says how its kind of problem is solved
 from nhsvm.engine.alternating import Alternating
 from nhsvm.engine.ascent import Dual
+from nhsvm.engine.hinges import HingeProblem, Hinges
 from nhsvm.engine.problem import (
-    HingeProblem,
     LabelSetProblem,
     Problem,
     SingleLabelProblem,
@@ -25,6 +25,7 @@ __all__ = [
     "Alternating",
     "Dual",
     "HingeProblem",
+    "Hinges",
     "LabelSetProblem",
     "Problem",
     "Sgd",

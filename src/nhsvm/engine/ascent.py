@@ -17,7 +17,7 @@ addresses of the weights that they need are found once, for as many samples as m
 whose early steps are soon out of date, they also come in between, and labels are chosen by the weights that are quick
 to read.
 
-Results are the same, bit for bit, for any number of threads. The slacks that a pass meets estimate the gap (on large
+Results are the same, bit for bit, for any number of threads. The slacks that a pass observes estimate the gap (on large
 DAGs some samples do, after the pass); when it seems small enough, the weights are rebuilt from the dual variables in
 double precision and the exact oracle goes through all samples. The gap so found is the one that is reported, and that
 ends the fit.
@@ -26,109 +26,104 @@ ends the fit.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from functools import partial
 from time import perf_counter
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
-from nhsvm.engine.certificate import (
-    gamma,
-    largest_norms,
-    largest_penalty,
-    least_dual,
-    lengths,
-)
-from nhsvm.engine.problem import Callback, Problem, Record, Solution
-from nhsvm.engine.protocols import DualBlock, Weights
+from nhsvm.engine.certificate import gamma, largest_norms, largest_penalty, largest_primal, least_dual
+from nhsvm.engine.problem import Problem, Solution
+from nhsvm.engine.protocols import DualBlock, SampleBatch, Weights
 from nhsvm.engine.samples import Updates
 from nhsvm.objective import Certificate, penalty
 from nhsvm.threads import Team
-from nhsvm.typing import FloatArray
+from nhsvm.typing import Array, Callback, FloatArray, PtrArray, Record
 
-SWEEPS = 5  # over the samples of a batch
-_IDLE = 10  # passes without progress after which single precision is given up
-_HOPE = 10.0  # times the gap to prove: if steps resolve no less of the dual, no passes will make up for it
+if TYPE_CHECKING:
+    from nhsvm.engine.alternating import LearnedAlpha
+
+P = TypeVar("P", bound=Problem)
+Block = TypeVar("Block", bound=DualBlock)
+Found = TypeVar("Found")
+"""What is known of a batch before its steps."""
+Visit: TypeAlias = tuple[PtrArray, Found, float]
+"""Samples, what was found of them before their steps, and the gain of the dual by these."""
+Run: TypeAlias = "Ascent[Any, Any, Any]"
+Part = tuple[PtrArray, object]
+"""Samples (or their positions), and the addresses of their weights if they need any."""
+
+
+@dataclass(frozen=True)
+class PassTuning:
+    """Constants of every run. Where no record of ``docs/decisions`` is named, they were set by trial, without one."""
+
+    first_batch: int = 128  # samples of a batch in the first pass, when labels go stale quickly
+    largest_batch: int = 256  # samples of a batch later
+    sweeps: int = 5  # over the samples of a batch
+    least_step: float = 1e-13  # of C_i: dual variables below that are rounded to 0 by steps
+    estimate: float = 0.4  # certified gap, in units of the estimate of the pass before; the first guess
+    most_estimate: float = 1.0  # the same, at most
+    idle: int = 10  # passes without progress after which single precision is given up
+    unresolved: float = 10.0  # gaps to prove: if steps resolve no less of the dual, no passes will make up for it
 
 
 class Norms(NamedTuple):
-    """‖U_n‖² of every column.
+    """‖U_n‖² of every column."""
 
-    Attributes
-    ----------
-    exact : array of n_columns
-        As the dual variables make it, in double precision.
-    stored : array of n_columns
-        As the weights are stored.
-    most : array of n_columns
-        What ``exact`` is at most, without rounding.
-    """
-
-    exact: FloatArray
-    stored: FloatArray
-    most: FloatArray
+    exact: FloatArray  # as the dual variables make it, in double precision
+    stored: FloatArray  # as the weights are stored
+    most: FloatArray  # what ``exact`` is at most, without rounding
 
 
-class Options(Protocol):
-    """What a run needs to know; see :class:`nhsvm.engine.Dual`."""
+@dataclass
+class FitState(Generic[Block]):
+    """All of a run that one pass leaves to the next: beside problem and options, what a checkpoint has to keep."""
 
-    @property
-    def tol(self) -> float: ...
-    @property
-    def max_iter(self) -> int: ...
-    @property
-    def seed(self) -> int: ...
-    @property
-    def callback(self) -> Callback | None: ...
+    variables: Block  # the dual variables
+    weights: Weights  # those that the variables make, up to rounding, unless ``detached``
+    rng: np.random.Generator  # of the order of samples
+    certificate: Certificate  # the last one, or what the pass since has observed
+    started: bool  # the run began from dual variables that were given, which are not those of U = 0
+    history: list[Record] = field(default_factory=list)  # one a pass
+    certified: bool = False  # ``certificate`` is proved
+    rounding: float = 0.0  # part of the last proved gap that only allows for rounding
+    detached: bool = False  # the weights are not those that the variables make
+    ratio: float = PassTuning.estimate  # of the certified gap to the estimate of the pass before; learned
+    misses: int = 0  # certificates that gained nothing
+    missed: float = np.inf  # the gap of the last one
+    least: float = np.inf  # the smallest estimate
+    idle: int = 0  # passes since
+    aim: float = 1.0  # part of the tolerance that passes aim at
+    alpha: LearnedAlpha | None = None  # weights α, if they are learned
 
 
-class Ascent(ABC):
-    """The state of the dual and what has been seen of the gap.
+class Ascent(ABC, Generic[P, Block, Found]):
+    """One run: passes over the samples of a problem, from :meth:`first_fit` on, and what is proved of them."""
 
-    Parameters
-    ----------
-    options : Options
-    weights : Weights
-        Zero.
-    state : object
-        The dual variables, with ``n_planes``.
-    costs : array of n_samples
-    team : Team
+    tuning: ClassVar[PassTuning] = PassTuning()
+    norms: Norms  # of the last certificate
 
-    Attributes
-    ----------
-    norms : Norms
-        Of the last certificate.
-    learned_alpha : array of n_columns, optional
-        Weights α, if they are learned.
-    detached : bool
-        The weights are not those that the dual variables make.
-    rounding : float
-        Part of the last certificate's gap that only allows for rounding.
-    """
-
-    first_batch, largest_batch = 128, 256
-    least_step = 1e-13  # of C_i: dual variables below that are rounded to 0 by steps
-    most_ratio = 1.0
-    norms: Norms
-    learned_alpha: FloatArray | None = None
-    detached = False
-    rounding = 0.0
-    problem: Any
-    state: DualBlock
-
-    def __init__(self, options: Options, weights: Weights, state: DualBlock, costs: FloatArray, team: Team) -> None:
-        self.options, self.weights, self.state, self.costs, self.team = options, weights, state, costs, team
+    def __init__(self, options: Dual, problem: P, fit: FitState[Block], team: Team) -> None:
+        self.options, self.problem, self.fit, self.team = options, problem, fit, team
+        self.state, self.costs = fit.variables, problem.costs
         self.began = perf_counter()
-        self.rng = np.random.default_rng(options.seed)
-        self.history: list[Record] = []
-        self.certified = False
-        self.ratio = 0.4  # of the certified gap to the estimate of the pass before; learned
-        self.misses, self.missed = 0, np.inf
-        self.least, self.idle = np.inf, 0
-        self.certificate = Certificate(float(costs.sum()), 0.0)
+
+    @classmethod
+    @abstractmethod
+    def first_fit(cls, options: Dual, problem: P, variables: Block | None) -> FitState[Block]:
+        """What a run begins with: from the given dual variables, which are changed, or from those of U = 0."""
+
+    @property
+    def weights(self) -> Weights:
+        return self.fit.weights
+
+    @property
+    def tol(self) -> float:
+        """The gap that passes aim at; the one to prove is that of the options."""
+        return self.options.tol * self.fit.aim
 
     @property
     def seconds(self) -> float:
@@ -137,37 +132,29 @@ class Ascent(ABC):
 
     @property
     def converged(self) -> bool:
-        return self.certified and self.certificate.gap <= self.options.tol
-
-    @property
-    def goal(self) -> float:
-        """The gap to prove."""
-        return self.options.tol
+        return self.fit.certified and self.fit.certificate.gap <= self.options.tol
 
     @property
     def hopeless(self) -> bool:
         """Whether the last certificate was as good as double precision can make it, and not good enough."""
-        return self.certified and not self.converged and self.rounding > self.goal
+        return self.fit.certified and not self.converged and self.fit.rounding > self.options.tol
 
-    @property
-    @abstractmethod
-    def started(self) -> bool:
-        """Whether the dual variables are not those of U = 0."""
+    # -- what a kind of problem says -----------------------------------------------------------------------------------
 
-    @abstractmethod
     def one_pass(self) -> None:
-        """A pass, or passes, over the data; leaves an estimate in ``certificate``."""
+        """A pass, or passes, over the data; leaves an estimate in ``fit.certificate``."""
+        self.batch_pass()
 
     @abstractmethod
-    def propose(self, samples: np.ndarray, tolerance: float) -> Any:
+    def propose(self, samples: PtrArray, tolerance: float) -> Found:
         """What the oracle says of a batch, with the weights as they are; on all threads."""
 
     @abstractmethod
-    def improve(self, samples: np.ndarray, found: Any, gram: Any, tolerance: float) -> tuple[Updates, float]:
+    def improve(self, samples: PtrArray, found: Found, gram: Array, tolerance: float) -> tuple[Updates, float]:
         """Block steps of a batch: the change of U and the gain of the dual."""
 
     @abstractmethod
-    def observed(self, samples: np.ndarray, found: Any) -> tuple[float, float]:
+    def observed(self, samples: PtrArray, found: Found) -> tuple[float, float]:
         """(Σ C_i ξ_i, errors) of a batch as they were before its steps; NaN for errors that were not counted."""
 
     @abstractmethod
@@ -189,23 +176,185 @@ class Ascent(ABC):
         The latter is α_n Σ_i |β̂_in − β_in| ‖x_i‖ for every column. Dual variables may change, within rounding.
         """
 
+    @abstractmethod
+    def measured(self) -> tuple[Certificate, int]:
+        """Rebuild U from the dual variables and measure primal and dual exactly; and the number of errors."""
+
+    # -- the run -------------------------------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        """Passes until the certificate says so."""
+        fit, callback = self.fit, self.options.callback
+        if fit.started:
+            self.certify()
+            if not self.converged:
+                fit.history.clear()
+        while not self.converged and len(fit.history) < self.options.max_iter:
+            if self.weights.grown or fit.detached:  # not after the pass: a certificate makes them anew in any case
+                self.rebuild()
+            self.one_pass()
+            fit.history[-1]["seconds"] = self.seconds  # with passes that came after the estimate
+            if fit.certificate.gap * fit.ratio <= self.tol:
+                self.try_certificate()
+            elif self.stalled():
+                self.leave_stall()
+            if self.hopeless or (callback is not None and callback(fit.history[-1])):
+                break
+
+    def batch_pass(self) -> None:
+        """Samples once each; leaves an estimate in ``fit.certificate``."""
+        total = max(float(self.costs.sum()), np.finfo(np.float64).tiny)
+        primal_value, dual_value = self.fit.certificate
+        aim = max(0.2 * self.tol * primal_value, 0.1 * (primal_value - dual_value))
+        tolerance = aim / total  # a violation that matters, per unit of cost
+        visited, slack = self.visited()
+        order, size = self.fit.rng.permutation(visited), self.batch_size()
+        batches = [order[lo : lo + size] for lo in range(0, len(order), size)]
+        self.estimate(self.visits(batches, tolerance), slack)
+
+    def visited(self) -> tuple[PtrArray, float]:
+        """The samples that a batch pass visits, and Σ C_i ξ_i of the others as they were last observed."""
+        return np.flatnonzero(self.costs > 0), 0.0
+
+    def visits(self, batches: list[PtrArray], tolerance: float) -> Iterator[Visit[Found]]:
+        """Proposals and block steps, batch by batch."""
+        ready: Callable[[], SampleBatch] | None = None
+        for k, samples in enumerate(batches):
+            found = self.propose(samples, tolerance)
+            batch = self.weights.batch(samples) if ready is None else ready()
+            if k + 1 < len(batches):  # another thread prepares the next while this one takes the steps
+                ready = self.team.ahead(partial(self.weights.batch, batches[k + 1]))
+            updates, gain = self.improve(samples, found, batch.gram, tolerance)
+            self.apply(batch, updates)
+            yield samples, found, gain
+
+    def apply(self, batch: SampleBatch, updates: Updates) -> None:
+        """Change U as the steps of a batch say."""
+        batch.apply(updates, self.team)
+        if self.weights.overfull:
+            self.rebuild()
+
+    def batch_size(self) -> int:
+        """Small at first, when labels go stale quickly, and on small data."""
+        largest = self.tuning.largest_batch if self.fit.history else self.tuning.first_batch
+        return int(np.clip(len(self.costs) // 16, 16, largest))
+
+    def estimate(self, visits: Iterable[Visit[Found]], slack: float = 0.0) -> None:
+        """Note what is observed on these visits, beside the slack of samples that are not visited."""
+        wrong, dual_value = 0.0, self.fit.certificate.dual
+        for samples, found, gain in visits:
+            more, errors = self.observed(samples, found)
+            slack, wrong, dual_value = slack + more, wrong + errors, dual_value + gain
+        self.fit.certificate = Certificate(max(self.mass() - dual_value + slack, dual_value), dual_value)
+        self.fit.certified = False
+        self.record(wrong)
+
+    # -- certificates --------------------------------------------------------------------------------------------------
+
+    def try_certificate(self) -> None:
+        """Certify; if the estimate was wrong, learn by how much, and go to double precision if it is wrong again."""
+        fit, estimate = self.fit, self.fit.certificate.gap
+        self.certify()
+        if self.converged:
+            return
+        gap, exact = self.reported()
+        fit.ratio = float(np.clip(gap / max(estimate, 1e-300), 0.1, self.tuning.most_estimate))
+        fit.misses += exact and gap > 0.9 * fit.missed  # one that falls is not held up by rounding
+        fit.missed = gap
+        if fit.misses == 3 and self.weights.dtype == np.float32:
+            self.go_double()
+
+    def reported(self) -> tuple[float, bool]:
+        """What the last certificate says of the gap, and whether that is all there is to know."""
+        return self.fit.certificate.gap, True
+
+    def stalled(self) -> bool:
+        """Whether precision may be the limit: the estimate, which has its noise, has not fallen for some passes."""
+        fit = self.fit
+        if fit.certificate.gap < 0.9 * fit.least:
+            fit.least, fit.idle = fit.certificate.gap, 0
+        else:
+            fit.idle += 1
+        return fit.idle >= self.tuning.idle
+
+    def leave_stall(self) -> None:
+        """Go to double precision; or, if the weights have it, certify where no pass is worth its time."""
+        self.fit.idle = 0
+        if self.weights.dtype == np.float32:
+            self.go_double()
+        elif self.unresolved() > self.tuning.unresolved * self.options.tol:
+            self.certify()
+            self.fit.rounding = max(self.fit.rounding, self.unresolved())
+        elif self.fit.certificate.primal > 0:
+            allowed = self.slack_error(self.weights.column_norms())  # by a certificate for the weights as they are
+            if allowed / self.fit.certificate.primal > self.options.tol:
+                self.certify()
+
+    def unresolved(self) -> float:
+        """Dual variables that steps take for zero, next to the largest C_i, as a part of the dual; 1 if they are more.
+
+        A sample that needs no more than that never moves, however much its slack costs.
+        """
+        least, dual_value = self.tuning.least_step * float(self.costs.max(initial=0.0)), self.fit.certificate.dual
+        return min(1.0, least / dual_value) if dual_value > 0 else 0.0
+
+    def go_double(self) -> None:
+        """Weights in double precision from now on."""
+        self.fit.weights = self.weights.double()
+        self.certify()
+
+    def certify(self) -> None:
+        """The exact gap of the weights as they are stored."""
+        fit = self.fit
+        fit.certificate, wrong = self.measured()
+        fit.rounding = self.share_of_rounding(fit.certificate)
+        fit.certified = True
+        if not fit.history:  # the dual variables that were given are good enough as they are
+            self.record(wrong)
+        errors = wrong / max(1, len(self.costs))
+        fit.history[-1].update(self.values(), seconds=self.seconds, training_error=errors, certified=True)
+
+    def values(self) -> Record:
+        return {**self.fit.certificate._asdict(), "gap": self.fit.certificate.gap}
+
+    def record(self, wrong: float) -> None:
+        self.fit.history.append(
+            {
+                "iteration": len(self.fit.history) + 1,
+                "seconds": self.seconds,
+                **self.values(),
+                "training_error": wrong / max(1, len(self.costs)),
+                "planes": self.state.n_planes,
+                "certified": False,
+            }
+        )
+
+    # -- primal and dual, with what rounding may have done to them -----------------------------------------------------
+
     def rebuild(self) -> None:
         """Make U anew from the dual variables, in double precision; leaves ``norms``."""
         coefficients, doubt = self.coefficients()
         exact, stored = self.weights.rebuild(coefficients, self.team)
         most = largest_norms(exact, coefficients, self.lengths, doubt, self.weights.n_features)
         self.norms = Norms(exact, stored, most)
-        self.detached = False
+        self.fit.detached = False
 
     @property
     def lengths(self) -> FloatArray:
         """‖x_i‖ of every sample."""
-        return lengths(self.weights.squared_norms)
+        return np.sqrt(self.weights.squared_norms)
+
+    def proved(self, slacks: FloatArray) -> Certificate:
+        """Primal and dual of the weights that were just rebuilt, from the slacks of all samples."""
+        return Certificate(largest_primal(self.upper(self.norms.stored), slacks, self.costs), self.least_dual())
+
+    def upper(self, squared_norms: FloatArray) -> float:
+        """The penalty of weights, and what rounding may have taken from their slacks."""
+        return self.largest_penalty(squared_norms) + self.slack_error(squared_norms)
 
     def least_dual(self) -> float:
         """The dual, no more than it is without rounding."""
-        excess = self.state.excess(self.costs)
-        return least_dual(self.largest_penalty(self.norms.most, 0), self.least_mass(), excess)
+        return least_dual(self.largest_penalty(self.norms.most, 0), self.least_mass(), self.state.excess(self.costs))
 
     def largest_penalty(self, squared_norms: FloatArray, n_features: int | None = None) -> float:
         """½ Σ_n ‖U_n‖²/α_n, no less than it is without rounding."""
@@ -220,157 +369,53 @@ class Ascent(ABC):
     def share_of_rounding(self, certificate: Certificate) -> float:
         """The part of a gap that only allows for rounding: in slacks, in ‖U_n‖ and in the sum of losses."""
         exact, stored, most = self.norms
-        alpha = self.problem.columns.alpha
-        norms = self.largest_penalty(most, 0) - penalty(exact, alpha)
+        norms = self.largest_penalty(most, 0) - penalty(exact, self.problem.columns.alpha)
         taken = self.slack_error(stored) + norms + self.mass() - self.least_mass()
         return min(1.0, taken / certificate.primal) if certificate.primal > 0 else 0.0
 
-    @abstractmethod
-    def measured(self) -> tuple[Certificate, int]:
-        """Rebuild U from the dual variables and measure primal and dual exactly; and the number of errors."""
 
-    def run(self) -> None:
-        """Passes until the certificate says so."""
-        if self.started:
-            self.certify()
-            if not self.converged:
-                self.history.clear()
-        while not self.converged and len(self.history) < self.options.max_iter:
-            if self.weights.grown or self.detached:  # not after the pass: a certificate makes them anew in any case
-                self.rebuild()
-            self.one_pass()
-            self.history[-1]["seconds"] = self.seconds  # with passes that came after the estimate
-            if self.certificate.gap * self.ratio <= self.options.tol:
-                self.try_certificate()
-            elif self.stalled():
-                self.idle = 0
-                if self.weights.dtype == np.float32:
-                    self.go_double()
-                elif self.unresolved() > _HOPE * self.goal:
-                    self.certify()
-                    self.rounding = max(self.rounding, self.unresolved())
-                elif self.slack_share() > self.goal:
-                    self.certify()
-            if self.hopeless:
+@dataclass(frozen=True)
+class Focus:
+    """How long working-set passes go on."""
+
+    enough: float  # gap at which they end
+    most: int  # passes over all samples
+    focused: int  # passes over the samples with most of the gap, between two over all
+    left: float = 0.5  # these end when no more of the gap over all is left
+    share: float = 0.0  # of the gap that the first pass observes: enough, too
+    slow: float = -np.inf  # a pass that gains no more is the last
+
+
+def focused_passes(
+    visit: Callable[[list[Part]], tuple[list[Part], list[FloatArray], float]],
+    every: Callable[[], list[Part]],
+    focus: Focus,
+) -> float:
+    """Working-set passes over all samples, and between them over those with most of the gap; the gain of the dual.
+
+    ``visit`` gives samples in the order of the gaps that it has observed, these gaps, and its gain.
+    """
+    total, enough = 0.0, focus.enough
+    for k in range(focus.most):
+        parts, gaps, gain = visit(every())
+        total += gain
+        left = _sum(gaps)
+        if k == 0 and focus.share:
+            enough = max(enough, focus.share * left)
+        if left <= enough or gain <= focus.slow:
+            break
+        bar = 0.5 * left / sum(map(len, gaps))  # most of the gap is in few samples
+        parts = [(samples[mine > bar], addresses) for (samples, addresses), mine in zip(parts, gaps, strict=True)]
+        for _ in range(focus.focused):
+            _, gaps, gain = visit(parts)
+            total += gain
+            if _sum(gaps) <= focus.left * left:
                 break
-            if self.options.callback is not None and self.options.callback(self.history[-1]):
-                break
+    return total
 
-    def batch_pass(self) -> None:
-        """Samples once each; leaves an estimate in ``certificate``."""
-        total = max(float(self.costs.sum()), np.finfo(np.float64).tiny)
-        primal_value, dual_value = self.certificate
-        aim = max(0.2 * self.options.tol * primal_value, 0.1 * (primal_value - dual_value))
-        tolerance = aim / total  # a violation that matters, per unit of cost
-        visited, slack = self.visited()
-        order, wrong = self.rng.permutation(visited), 0.0
-        size = self.batch_size()
-        batches = [order[lo : lo + size] for lo in range(0, len(order), size)]
-        for samples, found, gain in self.visits(batches, tolerance):
-            more, errors = self.observed(samples, found)
-            slack, wrong, dual_value = slack + more, wrong + errors, dual_value + gain
-        self.estimate(dual_value, slack, wrong)
 
-    def visited(self) -> tuple[np.ndarray, float]:
-        """The samples that a batch pass visits, and Σ C_i ξ_i of the others as they were last observed."""
-        return np.flatnonzero(self.costs > 0), 0.0
-
-    def visits(self, batches: list[np.ndarray], tolerance: float) -> Iterator[tuple[np.ndarray, Any, float]]:
-        """Batch by batch: the samples, what was found of them before their steps, and the gain of the dual by these."""
-        ready: Callable[[], Any] | None = None
-        for k, samples in enumerate(batches):
-            found = self.propose(samples, tolerance)
-            batch = self.weights.batch(samples) if ready is None else ready()
-            if k + 1 < len(batches):  # another thread prepares the next while this one takes the steps
-                ready = self.team.ahead(partial(self.weights.batch, batches[k + 1]))
-            updates, gain = self.improve(samples, found, batch.gram, tolerance)
-            self.apply(batch, updates)
-            yield samples, found, gain
-
-    def apply(self, batch: Any, updates: Updates) -> None:
-        """Change U as the steps of a batch say."""
-        batch.apply(updates, self.team)
-        if self.weights.overfull:
-            self.rebuild()
-
-    def estimate(self, dual_value: float, slack: float, wrong: float) -> None:
-        """Note what a pass has observed."""
-        self.certificate = Certificate(max(self.mass() - dual_value + slack, dual_value), dual_value)
-        self.certified = False
-        self.record(wrong)
-
-    def batch_size(self) -> int:
-        """Small at first, when labels go stale quickly, and on small data."""
-        largest = self.largest_batch if self.history else self.first_batch
-        return int(np.clip(len(self.costs) // 16, 16, largest))
-
-    def try_certificate(self) -> None:
-        """Certify; if the estimate was wrong, learn by how much, and go to double precision if it is wrong again."""
-        estimate = self.certificate.gap
-        self.certify()
-        if self.converged:
-            return
-        gap, exact = self.reported()
-        self.ratio = float(np.clip(gap / max(estimate, 1e-300), 0.1, self.most_ratio))
-        self.misses += exact and gap > 0.9 * self.missed  # one that falls is not held up by rounding
-        self.missed = gap
-        if self.misses == 3 and self.weights.dtype == np.float32:
-            self.go_double()
-
-    def reported(self) -> tuple[float, bool]:
-        """What the last certificate tells about the gap, and whether that is all there is to know."""
-        return self.certificate.gap, True
-
-    def stalled(self) -> bool:
-        """Whether precision may be the limit: the estimate, which has its noise, has not fallen for some passes."""
-        if self.certificate.gap < 0.9 * self.least:
-            self.least, self.idle = self.certificate.gap, 0
-        else:
-            self.idle += 1
-        return self.idle >= _IDLE
-
-    def slack_share(self) -> float:
-        """What a certificate for the weights as they are would allow for the rounding of slacks."""
-        allowed = self.slack_error(self.weights.column_norms())
-        return allowed / self.certificate.primal if self.certificate.primal > 0 else 0.0
-
-    def unresolved(self) -> float:
-        """Dual variables that steps take for zero, next to the largest C_i, as a part of the dual; 1 if they are more.
-
-        A sample that needs no more than that never moves, however much its slack costs.
-        """
-        least = self.least_step * float(self.costs.max(initial=0.0))
-        return min(1.0, least / self.certificate.dual) if self.certificate.dual > 0 else 0.0
-
-    def go_double(self) -> None:
-        """Weights in double precision from now on."""
-        self.weights = self.weights.double()
-        self.certify()
-
-    def certify(self) -> None:
-        """The exact gap of the weights as they are stored."""
-        self.certificate, wrong = self.measured()
-        self.rounding = self.share_of_rounding(self.certificate)
-        self.certified = True
-        if not self.history:  # the dual variables that were given are good enough as they are
-            self.record(wrong)
-        errors = wrong / max(1, len(self.costs))
-        self.history[-1].update(self.values(), seconds=self.seconds, training_error=errors, certified=True)
-
-    def values(self) -> Record:
-        return {"primal": self.certificate.primal, "dual": self.certificate.dual, "gap": self.certificate.gap}
-
-    def record(self, wrong: float) -> None:
-        self.history.append(
-            {
-                "iteration": len(self.history) + 1,
-                "seconds": self.seconds,
-                **self.values(),
-                "training_error": wrong / max(1, len(self.costs)),
-                "planes": self.state.n_planes,
-                "certified": False,
-            }
-        )
+def _sum(gaps: list[FloatArray]) -> float:
+    return sum(float(observed.sum()) for observed in gaps)
 
 
 @dataclass(frozen=True)
@@ -402,28 +447,35 @@ class Dual:
     callback: Callback | None = None
     certify: bool = True
 
-    kinds: ClassVar[dict[type[Problem], Callable[..., Ascent]]] = {}  # runs, by the problems that they solve
-
-    def solve(self, problem: Problem, state: Any = None) -> Solution:
+    def solve(self, problem: Problem, state: DualBlock | None = None) -> Solution:
         """Solve from the given dual variables (``planes`` of a solution), which are changed, or from zero."""
         with Team(self.n_threads) as team:
-            ascent = self._ascent(problem, state, team)
-            interrupted = False
+            ascent = self.begin(problem, state, team)
+            fit, interrupted = ascent.fit, False
             try:
                 ascent.run()
-                if self.certify and not ascent.certified:
+                if self.certify and not fit.certified:
                     ascent.certify()
-                elif not ascent.certified and ascent.weights.bulky:
+                elif not fit.certified and ascent.weights.bulky:
                     ascent.rebuild()
             except KeyboardInterrupt:
                 interrupted = True
                 ascent.certify()
-        certificate = ascent.certificate if ascent.certified else Certificate(np.nan, np.nan)
         return Solution(
-            ascent.weights, certificate, ascent.history, ascent.converged, interrupted, ascent.state,
-            ascent.learned_alpha, ascent.rounding if ascent.certified else 0.0,
+            fit.weights, fit.certificate if fit.certified else Certificate(np.nan, np.nan), fit.history,
+            ascent.converged, interrupted, fit.variables, fit.alpha.learned if fit.alpha else None,
+            fit.rounding if fit.certified else 0.0,
         )  # fmt: skip
 
-    def _ascent(self, problem: Problem, state: Any, team: Team) -> Ascent:
-        """One run, ready to begin."""
-        return self.kinds[type(problem)](self, problem, state, team)
+    def begin(self, problem: Problem, variables: DualBlock | None, team: Team) -> Run:
+        """One run, before its first pass."""
+        kind = self.kind_of(problem)
+        return kind(self, problem, kind.first_fit(self, problem, variables), team)
+
+    def kind_of(self, problem: Problem) -> type[Run]:
+        """How a problem is solved."""
+        return KINDS[type(problem)](problem)
+
+
+KINDS: dict[type[Problem], Callable[..., type[Run]]] = {}
+"""How a problem of each kind is solved."""

@@ -12,7 +12,7 @@ above C_i by rounding: if Σ_l a_il ≤ (1 + e) C_i for all i, then a / (1 + e) 
 
     ‖Û_n − U_n‖ ≤ γ(m_n + r) Σ_i α_n |β_in| ‖x_i‖ + α_n Σ_i |β̂_in − β_in| ‖x_i‖ =: d_n,
 
-so ‖U_n‖² ≤ (‖Û_n‖ + d_n)². One number a column and one look at every coefficient is all that this takes.
+so ‖U_n‖² ≤ (‖Û_n‖ + d_n)². This takes one number a column and one visit of every coefficient.
 
 *Slacks.* The score U_n·x_i of a sample with k features is wrong by γ(k + 2) ‖U_n‖ ‖x_i‖ at most; adding up scores and
 losses of labels is a sum like others. C_i times that goes to the primal.
@@ -28,29 +28,22 @@ N. J. Higham (2002). Accuracy and Stability of Numerical Algorithms. 2nd edition
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
 from nhsvm._jit import kernel
 from nhsvm.columns import Columns
 from nhsvm.engine.samples import Updates
 from nhsvm.objective import dual, penalty, primal
-from nhsvm.threads import Team
-from nhsvm.typing import FloatArray, IntArray, PtrArray
-
-if TYPE_CHECKING:
-    from nhsvm.engine.problem import SingleLabelProblem
-    from nhsvm.engine.protocols import Weights
+from nhsvm.typing import FloatArray, IntArray, Matrix, PtrArray
 
 UNIT = 2.0**-53  # u
 CANCELLED = 1e-14  # of the dual variables of a sample: a smaller β_in is what is left of numbers that cancel
 _TINY = 1e-290  # far above what underflows, far below what matters
 _ROUNDED = 8  # times at most that a term is rounded by itself, before it is added
-_T = TypeVar("_T", float, npt.NDArray[Any])
-_SCORES = 2**18  # scores (samples × columns) in one chunk
+_T = TypeVar("_T", float, FloatArray)
 
 
 def gamma(terms: _T) -> _T:
@@ -61,27 +54,17 @@ def gamma(terms: _T) -> _T:
 def largest_norms(
     computed: FloatArray, updates: Updates, lengths: FloatArray, doubt: FloatArray, n_features: int
 ) -> FloatArray:
-    """What ‖U_n‖² is at most, of the U that the dual variables make exactly.
+    """What ‖U_n‖² is at most, of the U that the dual variables make exactly; ``computed`` is ‖Û_n‖².
 
-    Parameters
-    ----------
-    computed : array of n_columns
-        ‖Û_n‖².
-    updates : Updates
-        α_n β_in, with a relative error of a few u.
-    lengths : array of n_samples
-        ‖x_i‖.
-    doubt : array of n_columns
-        α_n Σ_i |β̂_in − β_in| ‖x_i‖, for errors beyond these.
-    n_features : int
+    The updates are α_n β_in with a relative error of a few u; ``doubt`` is α_n Σ_i |β̂_in − β_in| ‖x_i‖, for errors
+    beyond these.
     """
     reach, count = np.zeros(len(computed)), np.zeros(len(computed))
     _reach_kernel(*updates, lengths, reach, count)
     error = gamma(count + _ROUNDED) * reach + doubt
     error *= 1.0 + gamma(float(len(lengths) + n_features + _ROUNDED))
     sure = np.sqrt(computed * (1.0 + gamma(float(n_features + _ROUNDED))))
-    most: FloatArray = (sure + error + _TINY) ** 2 * (1.0 + gamma(float(_ROUNDED)))
-    return most
+    return np.asarray((sure + error + _TINY) ** 2 * (1.0 + gamma(float(_ROUNDED))))
 
 
 @kernel
@@ -98,15 +81,8 @@ def path_doubt(
 ) -> FloatArray:
     """α_n Σ_i |β̂_in − β_in| ‖x_i‖ where β is summed along the paths of leaves.
 
-    Parameters
-    ----------
-    ptr, leaf, amounts : arrays
-        What each sample adds to all of the path of a leaf, or takes from it.
-    own : array of n_samples, or of none
-        The leaf whose path gets what the others give.
-    lengths : array of n_samples
-        ‖x_i‖.
-    columns : Columns
+    ``amounts`` are what each sample adds to all of the path of a ``leaf``, or takes from it; ``own`` is the leaf whose
+    path gets what the others give, if there is one.
     """
     doubt = np.zeros(columns.n_columns)
     _path_doubt_kernel(ptr, leaf, amounts, own, lengths, *columns.paths, doubt)
@@ -136,7 +112,7 @@ def _path_doubt_kernel(indptr, leaf, amounts, own, lengths, ptr, idx, doubt):
 
 
 def largest_penalty(squared_norms: FloatArray, alpha: FloatArray, n_features: int = 0) -> float:
-    """What ½ Σ_n ‖U_n‖²/α_n is at most; ``n_features`` if the norms are sums over features that nobody has bounded."""
+    """What ½ Σ_n ‖U_n‖²/α_n is at most; ``n_features`` if the norms are sums over features, not yet bounded."""
     return float(penalty(squared_norms, alpha) * (1.0 + gamma(float(len(alpha) + n_features + _ROUNDED))))
 
 
@@ -148,13 +124,7 @@ def largest_primal(penalty_value: float, slacks: FloatArray, costs: FloatArray) 
 def least_dual(penalty_value: float, mass: float, excess: float) -> float:
     """The dual at least, for a penalty that is no less, and a mass that is no more, than it should be.
 
-    Dual variables of zero are feasible and have the value 0, so it is never less.
-
-    Parameters
-    ----------
-    penalty_value, mass : float
-    excess : float
-        Dual variables of a sample add up to 1 + ``excess`` times C_i at most.
+    Dual variables of a sample add up to 1 + ``excess`` times C_i at most; those of zero have the value 0.
     """
     if not np.isfinite(excess):
         return 0.0
@@ -171,18 +141,6 @@ def excess(used: FloatArray, costs: FloatArray, terms: float) -> float:
     return max(0.0, float(share.max(initial=0.0)) * (1.0 + gamma(terms + _ROUNDED)) - 1.0)
 
 
-def lengths(squared_norms: FloatArray) -> FloatArray:
-    """‖x_i‖."""
-    found: FloatArray = np.sqrt(squared_norms)
-    return found
-
-
-def features(X: Any) -> FloatArray:
-    """How many features each sample has, and the constant one."""
-    counts = np.diff(X.indptr) if sp.issparse(X) else np.full(X.shape[0], X.shape[1])
-    return counts + 1.0
-
-
 def path_sums(squared_norms: FloatArray, columns: Columns) -> FloatArray:
     """Σ_{n∈Ā(l)} ‖U_n‖ of every leaf."""
     paths = columns.paths
@@ -190,52 +148,11 @@ def path_sums(squared_norms: FloatArray, columns: Columns) -> FloatArray:
     return np.bincount(paths.owners(), norms, columns.n_leaves).astype(np.float64)
 
 
-def of_sums(X: Any, squared_norms: FloatArray, scores: float, constants: float, terms: float) -> FloatArray:
-    """What a sum of scores and constants is wrong by at most, for every sample.
+def of_sums(X: Matrix, squared_norms: FloatArray, scores: float, constants: float, terms: float) -> FloatArray:
+    """What a sum of scores and constants is wrong by at most, for every sample, of ‖x_i‖² ``squared_norms``.
 
-    Parameters
-    ----------
-    X : csr_array or array
-    squared_norms : array of n_samples
-        ‖x_i‖².
-    scores : float
-        Σ ‖U_n‖ of the columns whose scores are added.
-    constants : float
-        Σ |constants|.
-    terms : float
-        How many numbers are added.
+    ``scores`` is Σ ‖U_n‖ of the columns whose scores are added, ``constants`` Σ |constants|; they are so many terms.
     """
-    rounded = gamma(features(X) + (terms + 2 * _ROUNDED))
-    found: FloatArray = rounded * (lengths(squared_norms) * scores * (1.0 + 1e-6) + constants)
-    return found
-
-
-def measure(problem: SingleLabelProblem, weights: Weights | None, team: Team) -> tuple[FloatArray, IntArray]:
-    """(ξ_i, leaf with the highest score) of every sample, in double precision; without weights, at U = 0."""
-    n, n_columns = problem.n_samples, problem.columns.n_columns
-    slack, best = np.empty(n), np.empty(n, dtype=np.int32)
-    step = max(1, _SCORES // max(1, n_columns))
-
-    def work(lo: int, hi: int) -> None:
-        for start in range(lo * step, min(n, hi * step), step):
-            rows = slice(start, min(n, start + step))
-            scores = np.zeros((rows.stop - start, n_columns))
-            if weights is not None:
-                weights.scores(np.arange(rows.start, rows.stop), scores)
-            problem.oracle.slacks(scores, problem.leaves[rows], slack[rows], best[rows])
-
-    team.split(-(-n // step), work)
-    return slack, best
-
-
-def slack_errors(problem: SingleLabelProblem, lengths_squared: FloatArray, squared_norms: FloatArray) -> FloatArray:
-    """What rounding makes ξ_i wrong by at most, for samples of these ‖x_i‖² and weights of these ‖U_n‖².
-
-    A bracket has the scores of two paths, divided by the loss in Eq. 13, whose square is at least the smallest α.
-    """
-    columns = problem.columns
-    longest = 2.0 * float(path_sums(squared_norms, columns).max(initial=0.0))
-    if problem.oracle.normalized:
-        used = columns.alpha[columns.alpha > 0]
-        longest /= float(np.sqrt(used.min(initial=1.0))) * (1.0 - 1e-9)
-    return of_sums(problem.X, lengths_squared, longest, 0.0, 2.0 * columns.longest)
+    n_features = np.diff(X.indptr) if sp.issparse(X) else np.full(X.shape[0], X.shape[1])
+    rounded = gamma((n_features + 1.0) + (terms + 2 * _ROUNDED))  # and the constant one
+    return rounded * (np.sqrt(squared_norms) * scores * (1.0 + 1e-6) + constants)

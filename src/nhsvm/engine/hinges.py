@@ -18,26 +18,103 @@ dependencies. KDD.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
+import numpy.typing as npt
 
-from nhsvm.engine.ascent import Ascent, Dual, Options
-from nhsvm.engine.certificate import largest_primal, of_sums, path_sums
-from nhsvm.engine.dual.boxes import (
-    Boxes,
-    candidates_kernel,
-)
-from nhsvm.engine.problem import HingeProblem, Measured
+from nhsvm.engine.ascent import KINDS, Ascent, Dual, FitState, PassTuning
+from nhsvm.engine.certificate import of_sums, path_sums
+from nhsvm.engine.dual.boxes import Boxes, candidates_kernel, hinges_kernel
+from nhsvm.engine.problem import CHUNK, Problem
 from nhsvm.engine.samples import Updates
+from nhsvm.hierarchy.graph import Ragged
 from nhsvm.objective import Certificate
 from nhsvm.oracles.leaves import Proposals, leaf_scores
-from nhsvm.threads import Team
-from nhsvm.typing import FloatArray
+from nhsvm.typing import Array, BoolArray, FloatArray, PtrArray
 
-_NEW = 64  # leaves that a visit may add to those of a sample, beside the true ones
-_BATCH = 256  # samples
-_SCORES = 2**18  # scores (samples × columns) in one chunk of a certificate
+
+class Hinges(NamedTuple):
+    """What counts as found: the leaf of the highest score, or all leaves with a positive one.
+
+    Attributes
+    ----------
+    single : bool
+        One label a sample.
+    allow_empty : bool
+        A label set may be empty; if not, the leaf of the highest score is always in it.
+    """
+
+    single: bool
+    allow_empty: bool = False
+
+
+class Measured(NamedTuple):
+    """The hinges of some samples."""
+
+    slack: FloatArray  # their sum
+    active: PtrArray  # how many are above 0
+    wrong: BoolArray  # whether the labels found are not the true ones
+
+    @classmethod
+    def empty(cls, n: int) -> Measured:
+        return cls(np.empty(n), np.empty(n, np.int64), np.empty(n, dtype=bool))
+
+    def part(self, which: slice) -> Measured:
+        """The same of some of the samples, as views."""
+        return Measured._make(array[which] for array in self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class HingeProblem(Problem):
+    """A hinge at every leaf: ξ_i = Σ_l max(0, 1 − y_il s_i(l)).
+
+    Attributes
+    ----------
+    truth : Ragged
+        Positions of the leaves that are labels of every sample.
+    oracle : Hinges
+    """
+
+    truth: Ragged
+    oracle: Hinges
+
+    def _labelled(self, rows: PtrArray) -> Self:
+        return replace(self, truth=self.truth.rows(rows))
+
+    def about(self) -> tuple[npt.ArrayLike, ...]:
+        return ("hinges", *self.truth, self.columns.nodes, self.oracle.allow_empty)
+
+    @cached_property
+    def path_sums(self) -> FloatArray:
+        """Σ_{n∈Ā(l)} α_n of every leaf: the curvature of b_il, for a sample of length one."""
+        paths = self.columns.paths
+        return np.bincount(paths.owners(), self.columns.alpha[paths.indices], self.columns.n_leaves).astype(np.float64)
+
+    def measure(self, samples: PtrArray, scores: Array, out: Measured) -> Array:
+        """The scores of all leaves, from those of the columns, and the hinges of samples."""
+        by_leaf = np.empty((len(samples), self.columns.n_leaves), dtype=scores.dtype)
+        leaf_scores(self.columns, scores, by_leaf)
+        hinges_kernel(by_leaf, samples, *self.truth, *self.oracle, *out)
+        return by_leaf
+
+
+@dataclass(frozen=True)
+class HingeTuning(PassTuning):
+    """Constants of independent hinges; set by trial, without a record."""
+
+    batch: int = 256  # samples: hinges do not compete for a sample's C, so leaves found before a batch stay useful
+    least_step: float = 0.0  # no dual variable is rounded to 0
+    new: int = 64  # leaves that a visit may add to those of a sample, beside the true ones
+
+
+@dataclass
+class HingeFit(FitState[Boxes]):
+    """The state of a run on independent hinges."""
+
+    active: int = 0  # hinges above 0, when last counted
 
 
 class Found(NamedTuple):
@@ -47,63 +124,53 @@ class Found(NamedTuple):
     hinges: Measured
 
 
-class HingeAscent(Ascent):
+class HingeAscent(Ascent[HingeProblem, Boxes, Found]):
     """The dual variables are numbers in boxes; every pass is over batches."""
 
-    state: Boxes
-    least_step = 0.0  # none is rounded to 0
+    tuning: ClassVar[HingeTuning] = HingeTuning()
+    fit: HingeFit
 
-    def __init__(self, options: Options, problem: HingeProblem, state: Boxes | None, team: Team) -> None:
-        self.problem = problem
-        super().__init__(
-            options, problem.weights(), Boxes(problem.n_samples) if state is None else state, problem.costs, team
-        )
-        self.certificate = Certificate(float(problem.costs.sum()) * problem.columns.n_leaves, 0.0)
-        self.active = problem.n_samples * problem.columns.n_leaves
-
-    @property
-    def started(self) -> bool:
-        return self.state.n_planes > 0
+    @classmethod
+    def first_fit(cls, options: Dual, problem: HingeProblem, variables: Boxes | None) -> HingeFit:
+        boxes = Boxes(problem.n_samples) if variables is None else variables
+        first = Certificate(float(problem.costs.sum()) * problem.columns.n_leaves, 0.0)
+        rng, every = np.random.default_rng(options.seed), problem.n_samples * problem.columns.n_leaves
+        return HingeFit(boxes, problem.weights(), rng, first, started=boxes.n_planes > 0, active=every)
 
     def one_pass(self) -> None:
         """A batch pass; a violation that does not matter is shared by the leaves that make up a sample's gap."""
-        self.share = max(1.0, (self.active + self.state.n_planes) / self.problem.n_samples)
-        self.active = 0
+        self.share = max(1.0, (self.fit.active + self.state.n_planes) / self.problem.n_samples)
+        self.fit.active = 0
         self.batch_pass()
 
     def batch_size(self) -> int:
-        """As many as there are: hinges do not compete for a sample's C, so leaves found before a batch stay useful."""
-        return _BATCH
+        return self.tuning.batch
 
-    def propose(self, samples: np.ndarray, tolerance: float) -> Found:
-        problem, state, n = self.problem, self.state, len(samples)
-        n_leaves = problem.columns.n_leaves
+    def propose(self, samples: PtrArray, tolerance: float) -> Found:
+        problem, n, n_leaves = self.problem, len(samples), self.problem.columns.n_leaves
         n_true = problem.truth.indptr[samples + 1] - problem.truth.indptr[samples]
-        width = min(n_leaves, int((state.count[samples] + n_true).max()) + _NEW)
+        width = min(n_leaves, int((self.state.count[samples] + n_true).max()) + self.tuning.new)
         found = Found(Proposals.empty(n, width), Measured.empty(n))
         scorer = self.weights.scorer(samples)
         scores = np.empty((n, self.weights.n_columns), dtype=self.weights.dtype)
-        n_new = min(_NEW, n_leaves)
+        pool, n_new, least = self.state.pool, min(self.tuning.new, n_leaves), tolerance / self.share
 
         def work(lo: int, hi: int) -> None:
             scorer(lo, hi, scores)
             rows = slice(lo, hi)
-            by_leaf = np.empty((hi - lo, n_leaves), dtype=scores.dtype)
-            leaf_scores(problem.columns, scores[rows], by_leaf)
-            problem.measure(samples[rows], by_leaf, found.hinges.part(rows))
-            leaves = found.leaves.part(rows)
-            candidates_kernel(by_leaf, samples[rows], problem.truth, state.pool, n_new, tolerance / self.share, leaves)
+            by_leaf = problem.measure(samples[rows], scores[rows], found.hinges.part(rows))
+            candidates_kernel(by_leaf, samples[rows], problem.truth, pool, n_new, least, found.leaves.part(rows))
 
         self.team.split(n, work)
         return found
 
-    def improve(self, samples: np.ndarray, found: Found, gram: Any, tolerance: float) -> tuple[Updates, float]:
+    def improve(self, samples: PtrArray, found: Found, gram: Array, tolerance: float) -> tuple[Updates, float]:
         norms = self.weights.squared_norms[samples]
         return self.state.step(samples, found.leaves, self.problem, norms, gram, tolerance / self.share)
 
-    def observed(self, samples: np.ndarray, found: Found) -> tuple[float, float]:
+    def observed(self, samples: PtrArray, found: Found) -> tuple[float, float]:
         slack, active, wrong = found.hinges
-        self.active += int(active.sum())
+        self.fit.active += int(active.sum())
         return float(self.costs[samples] @ slack), int(wrong.sum())
 
     def mass(self) -> float:
@@ -124,29 +191,17 @@ class HingeAscent(Ascent):
 
     def measured(self) -> tuple[Certificate, int]:
         self.rebuild()
-        stored = self.norms.stored
-        hinges = self._hinges()
-        self.active = int(hinges.active.sum())
-        upper = self.largest_penalty(stored) + self.slack_error(stored)
-        certificate = Certificate(largest_primal(upper, hinges.slack, self.costs), self.least_dual())
-        return certificate, int(hinges.wrong.sum())
+        problem, hinges = self.problem, Measured.empty(self.problem.n_samples)
 
-    def _hinges(self) -> Measured:
-        """Of every sample, in double precision."""
-        problem, n, columns = self.problem, self.problem.n_samples, self.problem.columns
-        found = Measured.empty(n)
-        step = max(1, _SCORES // max(1, columns.n_columns))
+        def work(part: slice) -> None:
+            rows = np.arange(part.start, part.stop)
+            scores = np.empty((len(rows), problem.columns.n_columns))
+            self.weights.scores(rows, scores)
+            problem.measure(rows, scores, hinges.part(part))
 
-        def work(lo: int, hi: int) -> None:
-            for start in range(lo * step, min(n, hi * step), step):
-                rows = np.arange(start, min(n, start + step))
-                scores, by_leaf = np.empty((len(rows), columns.n_columns)), np.empty((len(rows), columns.n_leaves))
-                self.weights.scores(rows, scores)
-                leaf_scores(columns, scores, by_leaf)
-                problem.measure(rows, by_leaf, found.part(slice(start, start + len(rows))))
-
-        self.team.split(-(-n // step), work)
-        return found
+        self.team.chunks(problem.n_samples, CHUNK // max(1, problem.columns.n_columns), work)
+        self.fit.active = int(hinges.active.sum())
+        return self.proved(hinges.slack), int(hinges.wrong.sum())
 
 
-Dual.kinds[HingeProblem] = HingeAscent
+KINDS[HingeProblem] = lambda problem: HingeAscent

@@ -1,71 +1,33 @@
-"""What a solver is given, and what it gives back."""
+"""What a solver is given, and what it gives back. Independent hinges have theirs in :mod:`nhsvm.engine.hinges`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
 from nhsvm.columns import Columns
-from nhsvm.engine.dual.boxes import hinges_kernel
-from nhsvm.engine.protocols import Weights
+from nhsvm.engine.certificate import of_sums, path_sums
+from nhsvm.engine.protocols import DualBlock, Weights
 from nhsvm.engine.storage import make_table, make_weights
+from nhsvm.engine.storage.table import DenseWeights, SparseWeights
 from nhsvm.errors import OptionError
 from nhsvm.hierarchy.graph import Graph, Ragged
-from nhsvm.losses import LossRows
 from nhsvm.objective import Certificate
-from nhsvm.oracles.protocol import Oracle
+from nhsvm.oracles.leaves import SingleLabel
+from nhsvm.oracles.protocol import Memory, Oracle
 from nhsvm.storage.samples import prepare
-from nhsvm.typing import BoolArray, FloatArray, IntArray, PtrArray
+from nhsvm.threads import Team
+from nhsvm.typing import Array, BoolArray, FloatArray, IntArray, Matrix, PtrArray, Record
 
 if TYPE_CHECKING:
     from nhsvm.engine.dual.planes import Planes
 
-Record = dict[str, Any]
-Callback = Callable[[Record], Any]
-
-
-class SingleLabelOracle(Protocol):
-    """What a solver asks about labels; see :class:`nhsvm.oracles.SingleLabel`."""
-
-    normalized: bool
-
-    def loss_rows(self, leaves: IntArray) -> tuple[FloatArray, IntArray]: ...
-
-    def losses(self, leaves: IntArray) -> LossRows: ...
-
-    def slacks(self, node_scores: Any, leaves: IntArray, slack: FloatArray, best: IntArray) -> None: ...
-
-    def propose(
-        self,
-        node_scores: Any,
-        leaves: IntArray,
-        costs: FloatArray,
-        losses: LossRows,
-        planes: tuple[PtrArray, IntArray, IntArray, FloatArray],
-        n_new: int,
-        tolerance: float,
-        out: Any,
-    ) -> None: ...
-
-
-class Hinges(NamedTuple):
-    """What counts as found: the leaf of the highest score, or all leaves with a positive one.
-
-    Attributes
-    ----------
-    single : bool
-        One label a sample.
-    allow_empty : bool
-        A label set may be empty; if not, the leaf of the highest score is always in it.
-    """
-
-    single: bool
-    allow_empty: bool = False
+CHUNK = 2**18
+"""Scores (samples × columns) that a thread makes at a time where all samples are measured."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +51,7 @@ class Problem:
         Bytes that weights may take; without a limit they are a table.
     """
 
-    X: Any
+    X: Matrix
     costs: FloatArray
     columns: Columns
     bias: float = 1.0
@@ -103,10 +65,10 @@ class Problem:
 
     def part(self, rows: PtrArray) -> Self:
         """The same of some of the samples."""
-        return replace(self, X=prepare(self.X[rows]), costs=self.costs[rows], **self._labels_of(rows))
+        return replace(self._labelled(rows), X=prepare(self.X[rows]), costs=self.costs[rows])
 
-    def _labels_of(self, rows: PtrArray) -> dict[str, Any]:
-        """The fields that know the labels of samples, for some of these."""
+    def _labelled(self, rows: PtrArray) -> Self:
+        """The same with the labels of some of the samples only."""
         raise NotImplementedError
 
     def about(self) -> tuple[npt.ArrayLike, ...]:
@@ -124,7 +86,7 @@ class Problem:
         """Weights of zero for these samples."""
         return make_weights(self.X, self.columns.n_columns, self.bias, self.dtype, self.memory)
 
-    def table(self) -> Any:
+    def table(self) -> SparseWeights | DenseWeights:
         """The same as a table, for solvers that change all of it."""
         return make_table(self.X, self.columns.n_columns, self.bias, self.dtype, self.memory)
 
@@ -137,14 +99,40 @@ class SingleLabelProblem(Problem):
     ----------
     leaves : array of n_samples
         True leaf of every sample.
-    oracle : SingleLabelOracle
+    oracle : SingleLabel
     """
 
     leaves: IntArray
-    oracle: SingleLabelOracle
+    oracle: SingleLabel
 
-    def _labels_of(self, rows: PtrArray) -> dict[str, Any]:
-        return {"leaves": self.leaves[rows]}
+    def _labelled(self, rows: PtrArray) -> Self:
+        return replace(self, leaves=self.leaves[rows])
+
+    def slacks(self, weights: Weights | None, team: Team) -> tuple[FloatArray, IntArray]:
+        """(ξ_i, leaf with the highest score) of every sample, in double precision; without weights, at U = 0."""
+        slack, best = np.empty(self.n_samples), np.empty(self.n_samples, dtype=np.int32)
+        n_columns = self.columns.n_columns
+
+        def work(part: slice) -> None:
+            scores = np.zeros((part.stop - part.start, n_columns))
+            if weights is not None:
+                weights.scores(np.arange(part.start, part.stop), scores)
+            self.oracle.slacks(scores, self.leaves[part], slack[part], best[part])
+
+        team.chunks(self.n_samples, CHUNK // max(1, n_columns), work)
+        return slack, best
+
+    def slack_errors(self, lengths_squared: FloatArray, squared_norms: FloatArray) -> FloatArray:
+        """What rounding makes ξ_i wrong by at most, for samples of these ‖x_i‖² and weights of these ‖U_n‖².
+
+        A bracket has the scores of two paths, divided by the loss in Eq. 13, whose square is at least the smallest α.
+        """
+        columns = self.columns
+        longest = 2.0 * float(path_sums(squared_norms, columns).max(initial=0.0))
+        if self.oracle.normalized:
+            used = columns.alpha[columns.alpha > 0]
+            longest /= float(np.sqrt(used.min(initial=1.0))) * (1.0 - 1e-9)
+        return of_sums(self.X, lengths_squared, longest, 0.0, 2.0 * columns.longest)
 
     def about(self) -> tuple[npt.ArrayLike, ...]:
         return (self.leaves,)
@@ -187,8 +175,8 @@ class LabelSetProblem(Problem):
     offset: FloatArray | None = None
     answers: Oracle | None = None
 
-    def _labels_of(self, rows: PtrArray) -> dict[str, Any]:
-        return {"truth": self.truth.rows(rows)}
+    def _labelled(self, rows: PtrArray) -> Self:
+        return replace(self, truth=self.truth.rows(rows))
 
     def about(self) -> tuple[npt.ArrayLike, ...]:
         relaxed = self.answers is not None
@@ -201,106 +189,53 @@ class LabelSetProblem(Problem):
             raise OptionError("label sets need a weight α > 0 on every leaf, but a leaf has none; use other weights")
 
     @cached_property
+    def nests(self) -> bool:
+        """Whether no column has two next above."""
+        return bool((self.above.sizes() <= 1).all())
+
+    @cached_property
     def offsets(self) -> FloatArray:
         """``offset``, or zeros."""
         return np.zeros(self.columns.n_columns) if self.offset is None else self.offset
 
-    def rewards(self, samples: np.ndarray, scores: npt.NDArray[Any]) -> FloatArray:
-        """Scores of the columns plus what the loss adds to each."""
-        out = np.array(scores, np.float64)
-        self.add_loss(samples, out)
-        return out
-
-    def add_loss(self, samples: np.ndarray, scores: npt.NDArray[Any]) -> None:
-        """Make rewards of scores, in place and in their precision."""
+    def add_loss(self, samples: PtrArray, scores: Array) -> None:
+        """Make rewards of scores, in place and in their precision: add what the loss adds to each."""
         scores += (self.loss_weights + self.offsets).astype(scores.dtype, copy=False)
         true = self.truth.rows(samples)
         scores[true.owners(), true.indices] -= 2.0 * self.loss_weights[true.indices]
 
     def first_slacks(self) -> FloatArray:
-        """Upper bounds of ξ_i at U = 0, without asking the oracle: of every node as if it could be chosen alone."""
+        """Upper bounds of ξ_i at U = 0, without the oracle: of every node as if it could be chosen alone."""
         extra = np.maximum(self.loss_weights + self.offsets, 0.0)
         missed = self.loss_weights - self.offsets  # a true node is worth −missed
         change = np.maximum(-missed, 0.0) - extra + missed
-        owners = self.truth.owners()
-        true = np.bincount(owners, weights=change[self.truth.indices], minlength=self.n_samples)
+        true = np.bincount(self.truth.owners(), change[self.truth.indices], self.n_samples)
         return np.asarray(extra.sum() + true, np.float64)
 
-    def asked(
-        self, oracle: Oracle, rewards: FloatArray, **remembered: Any
-    ) -> tuple[npt.NDArray[Any], FloatArray, FloatArray]:
-        """Label sets, or points, as columns, their values and bounds; ``remembered`` goes to the oracle."""
+    def solved(
+        self, oracle: Oracle, rewards: FloatArray, memory: Memory | None = None, samples: PtrArray | None = None
+    ) -> tuple[Array, FloatArray, FloatArray]:
+        """Label sets, or points, as columns, their values and bounds; with a memory, it says which samples."""
         n = len(rewards)
         full = rewards
         if self.columns.n_columns < self.n_nodes:
             full = np.zeros((n, self.n_nodes))
             full[:, self.columns.nodes] = rewards
-        chosen: npt.NDArray[Any] = np.empty((n, self.n_nodes), oracle.dtype)
+        chosen: Array = np.empty((n, self.n_nodes), oracle.dtype)
         value, bound = np.empty(n), np.empty(n)
-        oracle.solve(full, chosen, value, bound, **remembered)
+        oracle.solve(full, chosen, value, bound, memory=memory, rows=None if memory is None else samples)
         return (chosen if full is rewards else np.ascontiguousarray(chosen[:, self.columns.nodes])), value, bound
 
-    def differ(self, samples: np.ndarray, chosen: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
+    def differ(self, samples: PtrArray, chosen: Array) -> BoolArray:
         """Whether label sets, as columns, are not the true ones."""
+        sizes = self.truth.rows(samples).sizes()
+        return np.asarray((self.true_sums(samples, chosen) < sizes) | (chosen.sum(axis=1) > sizes))
+
+    def true_sums(self, samples: PtrArray, values: Array) -> FloatArray:
+        """Σ_{n∈y_i} of values of the columns, such as rewards."""
         true = self.truth.rows(samples)
         owners = true.owners()
-        right = np.bincount(owners, weights=chosen[owners, true.indices], minlength=len(samples))
-        wrong: npt.NDArray[np.bool_] = (right < true.sizes()) | (chosen.sum(axis=1) > true.sizes())
-        return wrong
-
-    def true_rewards(self, samples: np.ndarray, rewards: FloatArray) -> FloatArray:
-        """Σ_{n∈y_i} of the rewards."""
-        true = self.truth.rows(samples)
-        owners = true.owners()
-        sums = np.bincount(owners, weights=rewards[owners, true.indices], minlength=len(samples)).astype(np.float64)
-        return sums
-
-
-@dataclass(frozen=True, kw_only=True)
-class HingeProblem(Problem):
-    """A hinge at every leaf: ξ_i = Σ_l max(0, 1 − y_il s_i(l)); see :mod:`nhsvm.engine.hinges`.
-
-    Attributes
-    ----------
-    truth : Ragged
-        Positions of the leaves that are labels of every sample.
-    oracle : Hinges
-    """
-
-    truth: Ragged
-    oracle: Hinges
-
-    def _labels_of(self, rows: PtrArray) -> dict[str, Any]:
-        return {"truth": self.truth.rows(rows)}
-
-    def about(self) -> tuple[npt.ArrayLike, ...]:
-        return ("hinges", *self.truth, self.columns.nodes, self.oracle.allow_empty)
-
-    @cached_property
-    def path_sums(self) -> FloatArray:
-        """Σ_{n∈Ā(l)} α_n of every leaf: the curvature of b_il, for a sample of length one."""
-        paths = self.columns.paths
-        return np.bincount(paths.owners(), self.columns.alpha[paths.indices], self.columns.n_leaves).astype(np.float64)
-
-    def measure(self, samples: PtrArray, scores: npt.NDArray[Any], out: Measured) -> None:
-        """The hinges of samples, from scores of leaves."""
-        hinges_kernel(scores, samples, *self.truth, *self.oracle, *out)
-
-
-class Measured(NamedTuple):
-    """The hinges of some samples."""
-
-    slack: FloatArray  # their sum
-    active: npt.NDArray[np.int64]  # how many are above 0
-    wrong: BoolArray  # whether the labels found are not the true ones
-
-    @classmethod
-    def empty(cls, n: int) -> Measured:
-        return cls(np.empty(n), np.empty(n, np.int64), np.empty(n, dtype=bool))
-
-    def part(self, which: slice) -> Measured:
-        """The same of some of the samples, as views."""
-        return Measured._make(array[which] for array in self)
+        return np.bincount(owners, values[owners, true.indices], len(samples)).astype(np.float64)
 
 
 @dataclass
@@ -312,12 +247,12 @@ class Solution:
     weights : Weights
         U.
     certificate : Certificate
-        Primal and dual value; the dual of a method without one is 0, a bound that always holds. Not a number if nobody
-        has measured them.
+        Primal and dual value; the dual of a method without one is 0, a bound that always holds. Not a number if they
+        have not been measured.
     history : list of dicts
         One a pass; ``certified`` says whether its values are exact or estimates made on the way.
     converged, interrupted : bool
-    planes : Planes, Marginals or None
+    planes : DualBlock, optional
         Dual variables, for a warm start.
     alpha : array of n_columns, optional
         Weights α of the columns, if the solver has learned them.
@@ -330,7 +265,7 @@ class Solution:
     history: list[Record] = field(default_factory=list)
     converged: bool = False
     interrupted: bool = False
-    planes: Any = None
+    planes: DualBlock | None = None
     alpha: FloatArray | None = None
     rounding: float = 0.0
 

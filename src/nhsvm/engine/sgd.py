@@ -26,71 +26,56 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
 from nhsvm._jit import inlined, kernel
-from nhsvm.engine.certificate import (
-    UNIT,
-    excess,
-    gamma,
-    largest_penalty,
-    largest_primal,
-    least_dual,
-    measure,
-    slack_errors,
-)
-from nhsvm.engine.problem import Callback, Record, SingleLabelProblem, Solution
+from nhsvm.engine.certificate import UNIT, excess, gamma, largest_penalty, largest_primal, least_dual
+from nhsvm.engine.problem import SingleLabelProblem, Solution
 from nhsvm.engine.samples import Samples
+from nhsvm.engine.storage.table import DenseWeights, SparseWeights
 from nhsvm.errors import OptionError
 from nhsvm.objective import Certificate
 from nhsvm.threads import Team
-from nhsvm.typing import FloatArray, IntArray, PtrArray
+from nhsvm.typing import Array, Callback, FloatArray, IntArray, PtrArray, Record
 
-_LOSSES = 2**22  # losses (samples × leaves) that one call of the kernel may need rows for
 _NO_LISTS = np.zeros(0, np.int64), np.zeros(0, np.int32)  # dense samples need no lists of features
 _NO_BALL = 1e300  # a squared radius; compiled code may not be given an infinity
 _POWERS = {"pegasos": 1.0, "sqrt": 0.5, "constant": 0.0}
 _AVERAGES = (None, "all", "linear", "suffix")
+Table = SparseWeights | DenseWeights
 T, SCALE, CREDIT, COUNT, NORM, MASS, ERROR = range(7)  # places in SgdState.numbers
 ROUNDED = 16 * UNIT  # a change of a weight, a product of a few numbers, is wrong by less of it
-_SMALL = 1e-3  # the factor of U is multiplied out below; small ones would cost digits of the average
+
+
+@dataclass(frozen=True)
+class SgdTuning:
+    """Constants of stochastic subgradient descent; set by trial, without a record."""
+
+    losses: int = 2**22  # losses (samples × leaves) that one call of the kernel may need rows for
+    small: float = 1e-3  # the factor of U is multiplied out below; small ones would cost digits of the average
 
 
 @dataclass
 class SgdState:
     """Everything that goes from one step to the next: a value, so learning can stop here and go on with other samples.
 
-    Attributes
-    ----------
-    values : array like the weights
-        U is ``scale · values``.
-    sums : array like the weights, or of size 0
-        The sum of all averaged U is ``credit · values + sums``: a step changes both in the few places it touches.
-    total : float
-        Σ_i C_i = 1/λ of the samples that are meant. Known in a fit; in :meth:`Sgd.partial`, that of the samples seen.
-    n_samples : float
-        Their number (those with C_i > 0); ``total / n_samples`` is the cost that one draw stands for.
-    at_zero : float
-        Objective at U = 0, the squared radius of the ball.
-    since : float
-        Step at which the suffix begins.
-    numbers : array
-        (step t, scale, credit, weight of the average, Σ‖values_n‖²/α_n, Σ a Δ, bound on rounding errors), unscaled.
+    U is ``scale · values``. The sum of all averaged U is ``credit · values + sums``: a step changes both in the few
+    places it touches. ``total / n_samples`` is the cost that one draw stands for.
     """
 
-    values: npt.NDArray[Any]
-    sums: npt.NDArray[Any]
-    total: float = 0.0
-    n_samples: float = 0.0
-    at_zero: float = 0.0
-    since: float = 0.0
+    values: Array  # like the weights
+    sums: Array  # the same, or of size 0
+    total: float = 0.0  # Σ_i C_i = 1/λ of the samples that are meant; in :meth:`Sgd.partial`, of those seen
+    n_samples: float = 0.0  # of these, with C_i > 0
+    at_zero: float = 0.0  # objective at U = 0, the squared radius of the ball
+    since: float = 0.0  # step at which the suffix begins
+    # step t, scale, credit, weight of the average, Σ‖values_n‖²/α_n, Σ a Δ, bound on rounding errors; unscaled
     numbers: FloatArray = field(default_factory=lambda: np.array([0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0]))
 
-    def model(self, out: npt.NDArray[Any]) -> None:
+    def model(self, out: Array) -> None:
         """U, averaged if it is, into the ``values`` of weights."""
         _, scale, credit, count = self.numbers[:4]
         if count > 0 and self.sums.size:
@@ -147,6 +132,8 @@ class Sgd:
     seed: int = 0
     callback: Callback | None = None
 
+    tuning: ClassVar[SgdTuning] = SgdTuning()
+
     def __post_init__(self) -> None:
         if self.step not in _POWERS or self.average not in _AVERAGES:
             known = f"step must be one of {tuple(_POWERS)}, average one of {_AVERAGES}"
@@ -196,8 +183,8 @@ class Sgd:
         """One pass over a batch of new samples, for ``partial_fit``; the state goes on from where it was.
 
         The objective meant is that of all samples seen so far: λ = 1/Σ C_i over them. So a stream aims at what a fit of
-        as many samples with the same C aims at. Samples given twice count twice; who wants several passes over the same
-        batches, or knows how many will come, sets ``total``, ``n_samples`` and ``at_zero`` and calls :meth:`feed`.
+        as many samples with the same C aims at. Samples given twice count twice; for several passes over the same
+        batches, or a known number of them, set ``total``, ``n_samples`` and ``at_zero`` and call :meth:`feed`.
         """
         at_zero = _measure(problem, None, Team(1))[0]  # before anything changes: it can fail
         state.at_zero += at_zero
@@ -232,10 +219,10 @@ class Sgd:
         first = 1 / (lam * (1 + self.t0)) if self.step == "pegasos" else self.eta0 * mean
         schedule = Schedule(
             self.batch_size, lam, first, float(self.t0), _POWERS[self.step], self.average == "linear",
-            state.at_zero if self.projection else _NO_BALL, float(np.finfo(state.values.dtype).eps),
+            state.at_zero if self.projection else _NO_BALL, float(np.finfo(state.values.dtype).eps), self.tuning.small,
         )  # fmt: skip
         tree = Tree(columns.parent, columns.leaf_column, *columns.paths, columns.alpha)
-        size = max(1, _LOSSES // (columns.n_leaves * self.batch_size)) * self.batch_size
+        size = max(1, self.tuning.losses // (columns.n_leaves * self.batch_size)) * self.batch_size
         for lo in range(0, len(order), size):  # Ctrl-C is heard between two calls
             part = order[lo : lo + size]
             leaves = problem.leaves[part]
@@ -251,17 +238,17 @@ def _record(iteration: int, seconds: float, values: Certificate, wrong: float) -
     return parts | {"gap": values.gap, "training_error": wrong, "planes": 0, "certified": True}
 
 
-def _measure(problem: SingleLabelProblem, weights: Any, team: Team) -> tuple[float, float]:
+def _measure(problem: SingleLabelProblem, weights: Table | None, team: Team) -> tuple[float, float]:
     """Objective and share of samples with a wrong leaf, in double precision; without weights, at U = 0."""
-    slack, best = measure(problem, weights, team)
+    slack, best = problem.slacks(weights, team)
     upper = 0.0
     if weights is not None:
-        errors = slack_errors(problem, weights.squared_norms, weights.column_norms())
+        errors = problem.slack_errors(weights.squared_norms, weights.column_norms())
         upper = _penalty(problem, weights.values) + float(problem.costs @ errors) * (1.0 + gamma(len(errors) + 8.0))
     return largest_primal(upper, slack, problem.costs), float(np.mean(best != problem.leaves))
 
 
-def _penalty(problem: SingleLabelProblem, values: npt.NDArray[Any]) -> float:
+def _penalty(problem: SingleLabelProblem, values: Array) -> float:
     """½ Σ_n ‖U_n‖²/α_n, and no less than it is without rounding."""
     squares = "fn,fn->n" if sp.issparse(problem.X) else "nf,nf->n"
     norms = np.einsum(squares, values, values, dtype=np.float64)
@@ -295,6 +282,7 @@ class Schedule(NamedTuple):
     linear: bool  # weights of the average grow with t
     radius: float  # squared, of the ball
     eps: float  # of the weights
+    small: float  # U is multiplied out below this factor
 
 
 class Tree(NamedTuple):
@@ -455,7 +443,7 @@ def steps_kernel(order, leaves, samples, bias, values, sums, tree, losses, sched
     indptr, indices, data = samples.indptr, samples.indices, samples.data
     parent, leaf_column, ptr, idx, alpha = tree
     loss, which, normalized = losses
-    batch, lam, first, t0, power, linear, radius, eps = schedule
+    batch, lam, first, t0, power, linear, radius, eps, small = schedule
     t, scale, credit, count, norm, mass, error = (
         numbers[0], numbers[1], numbers[2], numbers[3], numbers[4], numbers[5], numbers[6],
     )  # fmt: skip
@@ -472,7 +460,7 @@ def steps_kernel(order, leaves, samples, bias, values, sums, tree, losses, sched
         t += 1.0
         eta = min(first * ((1.0 + t0) / (t + t0)) ** power, 1.0 / lam)
         scale *= max(0.0, 1.0 - eta * lam)
-        if scale < _SMALL:
+        if scale < small:
             _multiply_out(scale, credit, values, sums, shares)
             norm *= scale * scale
             mass *= scale

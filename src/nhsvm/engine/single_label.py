@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import islice
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 
-from nhsvm.engine.ascent import SWEEPS, Ascent, Dual
-from nhsvm.engine.certificate import largest_primal, measure, slack_errors
+from nhsvm.engine.ascent import KINDS, Ascent, Dual, FitState, Focus, Part, PassTuning, Visit, focused_passes
 from nhsvm.engine.dual.block import Paths
 from nhsvm.engine.dual.planes import Batch, Planes
 from nhsvm.engine.problem import SingleLabelProblem
@@ -18,203 +18,78 @@ from nhsvm.engine.storage.addresses import KEPT
 from nhsvm.objective import Certificate
 from nhsvm.oracles.leaves import Proposals
 from nhsvm.threads import Team
-from nhsvm.typing import FloatArray
-
-_FOCUS = 3  # passes over the samples with most of the gap, between two over all
-_MOST = 200  # working-set passes between two full passes, at most
-_IN_PARTS = 3  # the same where addresses have to be found; one after the first pass, whose planes are soon not all
-_SETTLED = 0.08  # of the costs: a gap over the working set that the first pass leaves, since others are yet to be found
-_LEFT = 0.2  # of the gap that the first of these met: enough
-_NEW = 32  # labels a visit may add to those of a sample
-_FEW = 8  # the same in a pass that is followed by many working-set passes
-_TURNS = KEPT  # parts of the first pass; after each of them a working-set pass so far
-_SCORES = 2**18  # scores (samples × columns) in one chunk of a search pass
-Part = tuple[np.ndarray, Any]  # samples, and their addresses if they need any
+from nhsvm.typing import Array, FloatArray, PtrArray
 
 
-class WorkingSetAscent(Ascent):
-    """An ascent whose dual variables are planes.
+@dataclass(frozen=True)
+class PlaneTuning(PassTuning):
+    """Constants of single labels; set by trial, without a record."""
 
-    Attributes
-    ----------
-    fresh : bool
-        The run began from nothing, not from the dual variables of another.
-    kept : list of parts
-        Samples whose addresses have been found in the first pass; valid until rows are made anew.
-    settled : bool
-        The last look at these, in the first pass, has met little.
-    """
+    first_batch: int = 64
+    largest_batch: int = 320
+    new: int = 32  # labels that a visit may add to those of a sample
+    few: int = 8  # the same in a pass that is followed by many working-set passes
+    scores: int = 2**18  # scores (samples × columns) in one chunk of a search pass
+    passes: int = 200  # working-set passes between two search passes, at most
+    passes_in_parts: int = 3  # the same where addresses have to be found; after the first pass one
+    focused: int = 3  # passes over the samples with most of the gap, between two over all
+    left: float = 0.2  # of the gap that the first working-set pass in parts observes: enough
+    turns: int = KEPT  # parts of the first pass with addresses; after each of them a working-set pass so far
+    settled: float = 0.08  # of the costs: gap over the working set that the first pass leaves, as more is yet to come
 
-    state: Planes
-    problem: SingleLabelProblem
-    fresh: bool
-    kept: list[Part]
-    settled = False
+
+class PlanesAscent(Ascent[SingleLabelProblem, Planes, Proposals]):
+    """A run on single labels."""
+
+    tuning: ClassVar[PlaneTuning] = PlaneTuning()
+
+    def __init__(self, options: Dual, problem: SingleLabelProblem, fit: FitState[Planes], team: Team) -> None:
+        super().__init__(options, problem, fit, team)
+        self.kept: list[Part] = []  # whose addresses the first pass has found; valid until rows are made anew
+        self.settled = False  # the last working-set pass over these, in the first pass, has observed little
+
+    @classmethod
+    def first_fit(cls, options: Dual, problem: SingleLabelProblem, variables: Planes | None) -> FitState[Planes]:
+        planes = Planes(problem.n_samples) if variables is None else variables
+        first = Certificate(float(problem.costs.sum()), 0.0)
+        return FitState(
+            planes, problem.weights(), np.random.default_rng(options.seed), first, started=planes.n_planes > 0
+        )
+
+    @property
+    def opening(self) -> bool:
+        """Whether this is the first pass of all, with weights in rows: what is found is soon out of date."""
+        return bool(self.weights.needs_addresses) and not self.fit.started and not self.fit.history
 
     @property
     def paths(self) -> Paths:
         """Of the columns as they are now; weights α may be learned on the way."""
         return Paths.of(self.problem.columns, unscaled=not self.problem.oracle.normalized)
 
-    def batch_of(self, samples: np.ndarray) -> Batch:
+    def batch_of(self, samples: PtrArray) -> Batch:
         """What steps need to know of some samples."""
         problem = self.problem
         return Batch(samples, problem.leaves[samples], problem.costs[samples], self.weights.squared_norms[samples])
 
-    def keep(self, samples: np.ndarray) -> None:
-        """Find the addresses of samples and keep them: of as many as have room at a time."""
-        self.kept += islice(self.addresses(samples), 1)
-
-    def revisit(self) -> float:
-        """A pass over the samples whose addresses are kept, if it seems worth it; returns the gain of the dual."""
-        if self.settled:
-            return 0.0
-        gaps, gain = self.over(self.used(self.kept), self.tolerance(*self.certificate))
-        self.settled = _total(gaps) <= _SETTLED * self.cost(self.kept)
-        return gain
-
-    def cost(self, parts: list[Part]) -> float:
-        """Σ C_i of some samples, which is about the largest gap that they could have."""
-        return sum(float(self.costs[samples].sum()) for samples, _ in parts)
-
-    def working_set_passes(self) -> None:
-        """Working-set passes, until these are near their best."""
-        primal_value, dual_value = self.certificate
-        gap = primal_value - dual_value
-        tolerance = 0.1 * max(self.options.tol * primal_value, 0.3 * gap) / float(self.costs.sum())
-        enough = max(0.8 * self.options.tol * primal_value, 0.25 * gap)
-        gain = self.rounds([(np.arange(len(self.costs)), None)], tolerance, enough, 0.0, _MOST)
-        self.certificate = Certificate(primal_value, dual_value + gain)
-
-    def passes_in_parts(self) -> None:
-        """The same for weights in rows, some samples at a time."""
-        primal_value, dual_value = self.certificate
-        aim, most = 0.8 * self.options.tol * primal_value / float(self.costs.sum()), _IN_PARTS
-        if self.fresh and len(self.history) == 1:
-            aim, most = max(aim, _SETTLED), 1
-        for parts in self.parts():
-            tolerance = self.tolerance(primal_value, dual_value)
-            dual_value += self.rounds(parts, tolerance, aim * self.cost(parts), _LEFT, most)
-            parts.clear()  # room for the addresses of the next
-        self.certificate = Certificate(max(primal_value, dual_value), dual_value)
-
-    def tolerance(self, primal_value: float, dual_value: float) -> float:
-        """A violation that matters to these, per unit of cost."""
-        aim = max(self.options.tol * primal_value, 0.03 * (primal_value - dual_value))
-        return 0.1 * aim / float(self.costs.sum())
-
-    def parts(self) -> Iterator[list[Part]]:
-        """All samples with planes: those with addresses that were kept, and then the others, some at a time.
-
-        Nothing here holds on to addresses: whoever clears a list frees them.
-        """
-        others = self.state.count > 0
-        for k in range(len(self.kept)):
-            others[self.kept[k][0]] = False
-        if self.kept:
-            yield self.kept
-        yield from map(_by_itself, self.addresses(self.rng.permutation(np.flatnonzero(others))))
-
-    def addresses(self, samples: np.ndarray) -> Iterator[Part]:
-        """Those of the samples that have planes, some at a time, and where they find their weights."""
-        some = samples[self.state.count[samples] > 0]
-        found: Iterator[Part] = self.weights.addresses(
-            some, self.problem.leaves, self.state, self.problem.columns, self.team
-        )
-        return found
-
-    def rounds(self, parts: list[Part], tolerance: float, enough: float, share: float, most: int) -> float:
-        """Working-set passes, ``most`` of them over all samples and some over those with most of the gap.
-
-        They end when the gap that is met is ``enough``, or this share of what was met at first. Returns the gain.
-        """
-        total = 0.0
-        for k in range(most):
-            parts = self.used(parts)
-            gaps, gain = self.over(parts, tolerance)
-            total += gain
-            left = _total(gaps)
-            enough = max(enough, share * left) if k == 0 else enough
-            if left <= enough:
-                break
-            bar = 0.5 * left / sum(map(len, gaps))  # most of the gap is in few samples
-            some = [(samples[met > bar], addresses) for (samples, addresses), met in zip(parts, gaps, strict=True)]
-            for _ in range(_FOCUS):
-                gaps, gain = self.over(some, tolerance)
-                total += gain
-                if _total(gaps) <= 0.5 * left:
-                    break
-        return total
-
-    def used(self, parts: list[Part]) -> list[Part]:
-        """The samples of these that have planes."""
-        return [(samples[self.state.count[samples] > 0], addresses) for samples, addresses in parts]
-
-    def over(self, parts: list[Part], tolerance: float) -> tuple[list[FloatArray], float]:
-        """Block steps over the working set, part by part in random order; gaps as met, and the gain of the dual."""
-        gaps, total = [np.empty(0)] * len(parts), 0.0
-        for k in self.rng.permutation(len(parts)):
-            samples, addresses = parts[k]
-            gaps[k], gain = self.working_set_pass(samples, addresses, tolerance)
-            total += gain
-        return gaps, total
-
-    def working_set_pass(self, samples: np.ndarray, addresses: Any, tolerance: float) -> tuple[FloatArray, float]:
-        """Block steps over the working set of some samples; their gaps as met, and the gain of the dual."""
-        order = self.rng.permutation(len(samples))
-        met = np.empty(len(samples))
-        batch = self.batch_of(samples[order])
-        gain = self.weights.working_set_pass(batch, self.state.pool, self.paths, tolerance, met, addresses)
-        gaps = np.empty(len(samples))
-        gaps[order] = met
-        return gaps, gain
-
-
-def _by_itself(part: Part) -> list[Part]:
-    return [part]
-
-
-def _total(gaps: list[FloatArray]) -> float:
-    return sum(float(met.sum()) for met in gaps)
-
-
-class PlanesAscent(WorkingSetAscent):
-    """Single labels: the dual variables are planes, and passes over their working set may be cheaper than over all."""
-
-    first_batch, largest_batch = 64, 320
-
-    def __init__(self, options: Dual, problem: SingleLabelProblem, planes: Planes | None, team: Team) -> None:
-        self.problem = problem
-        self.kept = []
-        self.fresh = planes is None or not planes.n_planes
-        state = Planes(problem.n_samples) if planes is None else planes
-        super().__init__(options, problem.weights(), state, problem.costs, team)
-
-    @property
-    def started(self) -> bool:
-        return self.state.n_planes > 0
-
-    @property
-    def opening(self) -> bool:
-        """Whether this is the first pass of all, with weights in rows: what is found is soon out of date."""
-        return bool(self.weights.needs_addresses) and self.fresh and not self.history
+    # -- passes over all samples ---------------------------------------------------------------------------------------
 
     def one_pass(self) -> None:
         if self.weights.working_set_is_cheap(self.state, self.problem.columns):
             self.search_pass()
-            if self.certificate.gap > self.options.tol:
+            if self.fit.certificate.gap > self.tol:
                 self.working_set_passes()
         else:
             self.batch_pass()
-            if self.weights.needs_addresses and self.certificate.gap > self.options.tol:
+            if self.weights.needs_addresses and self.fit.certificate.gap > self.tol:
                 self.passes_in_parts()
 
-    def visits(self, batches: list[np.ndarray], tolerance: float) -> Iterator[tuple[np.ndarray, Any, float]]:
+    def visits(self, batches: list[PtrArray], tolerance: float) -> Iterator[Visit[Proposals]]:
         """In the first pass, where addresses have to be found, also working-set passes so far."""
-        since = 0
+        since, turns = 0, self.tuning.turns
         for k, (samples, found, gain) in enumerate(super().visits(batches, tolerance), 1):
-            if self.opening and _TURNS * k // len(batches) > _TURNS * (k - 1) // len(batches):
-                self.keep(np.concatenate(batches[since:k]))
+            if self.opening and turns * k // len(batches) > turns * (k - 1) // len(batches):
+                some = np.concatenate(batches[since:k])
+                self.kept += islice(self.addresses(some), 1)  # of as many samples as have room at a time
                 since = k
                 if k < len(batches):
                     gain += self.revisit()
@@ -222,28 +97,27 @@ class PlanesAscent(WorkingSetAscent):
 
     def search_pass(self) -> None:
         """New planes for every sample, with the weights as they are, whose gap is thereby measured."""
-        problem = self.problem
-        dual_value = self.certificate.dual
-        tolerance = 0.1 * (self.certificate.primal - dual_value) / float(problem.costs.sum())
-        slack, wrong = 0.0, 0.0
-        order = np.flatnonzero(problem.costs > 0)
-        size = int(np.clip(_SCORES // max(1, self.weights.n_columns), 64, 4096))
-        for lo in range(0, len(order), size):
-            samples = order[lo : lo + size]
-            found = self.propose(samples, tolerance, _FEW)
-            more, errors = self.observed(samples, found)
-            slack, wrong = slack + more, wrong + errors
-            self.state.add(samples, found)
-        self.estimate(dual_value, slack, wrong)
+        primal_value, dual_value = self.fit.certificate
+        tolerance = 0.1 * (primal_value - dual_value) / float(self.costs.sum())
+        size = int(np.clip(self.tuning.scores // max(1, self.weights.n_columns), 64, 4096))
+        order = np.flatnonzero(self.costs > 0)
 
-    def propose(self, samples: np.ndarray, tolerance: float, n_new: int | None = None) -> Proposals:
+        def visits() -> Iterator[Visit[Proposals]]:
+            for lo in range(0, len(order), size):
+                samples = order[lo : lo + size]
+                found = self.propose(samples, tolerance, self.tuning.few)
+                self.state.add(samples, found)
+                yield samples, found, 0.0
+
+        self.estimate(visits())
+
+    def propose(self, samples: PtrArray, tolerance: float, n_new: int | None = None) -> Proposals:
         """The planes of some samples and up to ``n_new`` more."""
-        problem = self.problem
+        problem, weights = self.problem, self.weights
         if n_new is None:
-            n_new = _FEW if self.opening else _NEW
+            n_new = self.tuning.few if self.opening else self.tuning.new
         head = problem.columns.head if self.opening else 0  # labels may be chosen by less than all weights
         leaves, costs = problem.leaves[samples], problem.costs[samples]
-        weights = self.weights
         scorer = weights.scorer(samples)
         start, count, leaf, weight = self.state.of(samples)
         found = Proposals.empty(len(samples), int(count.max()) + n_new)
@@ -265,11 +139,96 @@ class PlanesAscent(WorkingSetAscent):
         self.team.split(len(samples), work)
         return found
 
-    def improve(self, samples: np.ndarray, found: Proposals, gram: Any, tolerance: float) -> tuple[Updates, float]:
-        return self.state.improve(self.batch_of(samples), found, gram, self.paths, tolerance, SWEEPS)
+    def improve(self, samples: PtrArray, found: Proposals, gram: Array, tolerance: float) -> tuple[Updates, float]:
+        return self.state.improve(self.batch_of(samples), found, gram, self.paths, tolerance, self.tuning.sweeps)
 
-    def observed(self, samples: np.ndarray, found: Proposals) -> tuple[float, float]:
+    def observed(self, samples: PtrArray, found: Proposals) -> tuple[float, float]:
         return float(self.costs[samples] @ found.slack), int((found.best != self.problem.leaves[samples]).sum())
+
+    # -- passes over the working set -----------------------------------------------------------------------------------
+
+    def working_set_passes(self) -> None:
+        """Working-set passes, until these are near their best."""
+        primal_value, dual_value = self.fit.certificate
+        gap = primal_value - dual_value
+        tolerance = 0.1 * max(self.tol * primal_value, 0.3 * gap) / float(self.costs.sum())
+        focus = Focus(max(0.8 * self.tol * primal_value, 0.25 * gap), self.tuning.passes, self.tuning.focused)
+        gain = self.rounds([(np.arange(len(self.costs)), None)], tolerance, focus)
+        self.fit.certificate = Certificate(primal_value, dual_value + gain)
+
+    def passes_in_parts(self) -> None:
+        """The same for weights in rows, some samples at a time."""
+        how, (primal_value, dual_value) = self.tuning, self.fit.certificate
+        aim, most = 0.8 * self.tol * primal_value / float(self.costs.sum()), how.passes_in_parts
+        if not self.fit.started and len(self.fit.history) == 1:
+            aim, most = max(aim, how.settled), 1
+        for parts in self.parts():
+            focus = Focus(aim * self.cost(parts), most, how.focused, share=how.left)
+            dual_value += self.rounds(parts, self.tolerance(primal_value, dual_value), focus)
+            parts.clear()  # room for the addresses of the next
+        self.fit.certificate = Certificate(max(primal_value, dual_value), dual_value)
+
+    def revisit(self) -> float:
+        """A pass over the samples whose addresses are kept, if it seems worth it; returns the gain of the dual."""
+        if self.settled:
+            return 0.0
+        gaps, gain = self.over(self.used(self.kept), self.tolerance(*self.fit.certificate))
+        self.settled = sum(float(observed.sum()) for observed in gaps) <= self.tuning.settled * self.cost(self.kept)
+        return gain
+
+    def cost(self, parts: list[Part]) -> float:
+        """Σ C_i of some samples, which is about the largest gap that they could have."""
+        return sum(float(self.costs[samples].sum()) for samples, _ in parts)
+
+    def tolerance(self, primal_value: float, dual_value: float) -> float:
+        """A violation that matters to these, per unit of cost."""
+        aim = max(self.tol * primal_value, 0.03 * (primal_value - dual_value))
+        return 0.1 * aim / float(self.costs.sum())
+
+    def parts(self) -> Iterator[list[Part]]:
+        """All samples with planes: those with addresses that were kept, and then the others, some at a time.
+
+        Nothing here holds on to addresses: clearing a list frees them.
+        """
+        others = self.state.count > 0
+        for k in range(len(self.kept)):
+            others[self.kept[k][0]] = False
+        if self.kept:
+            yield self.kept
+        yield from map(_by_itself, self.addresses(self.fit.rng.permutation(np.flatnonzero(others))))
+
+    def addresses(self, samples: PtrArray) -> Iterator[Part]:
+        """Those of the samples that have planes, some at a time, and where they find their weights."""
+        some = samples[self.state.count[samples] > 0]
+        return self.weights.addresses(some, self.problem.leaves, self.state, self.problem.columns, self.team)
+
+    def rounds(self, parts: list[Part], tolerance: float, focus: Focus) -> float:
+        """Working-set passes over some samples; returns the gain."""
+        return focused_passes(lambda some: (some, *self.over(some, tolerance)), lambda: self.used(parts), focus)
+
+    def used(self, parts: list[Part]) -> list[Part]:
+        """The samples of these that have planes."""
+        return [(samples[self.state.count[samples] > 0], addresses) for samples, addresses in parts]
+
+    def over(self, parts: list[Part], tolerance: float) -> tuple[list[FloatArray], float]:
+        """Block steps over the working set, part by part in random order; gaps observed, and the gain of the dual."""
+        gaps, total = [np.empty(0)] * len(parts), 0.0
+        for k in self.fit.rng.permutation(len(parts)):
+            samples, addresses = parts[k]
+            gaps[k], gain = self.working_set_pass(samples, addresses, tolerance)
+            total += gain
+        return gaps, total
+
+    def working_set_pass(self, samples: PtrArray, addresses: object, tolerance: float) -> tuple[FloatArray, float]:
+        """Block steps over the working set of some samples; the gaps observed, and the gain of the dual."""
+        order = self.fit.rng.permutation(len(samples))
+        observed, gaps = np.empty((2, len(samples)))
+        batch = self.batch_of(samples[order])
+        gain = self.weights.working_set_pass(batch, self.state.pool, self.paths, tolerance, observed, addresses)
+        gaps[order] = observed
+        return gaps, gain
+
+    # -- certificates --------------------------------------------------------------------------------------------------
 
     def mass(self) -> float:
         return self.state.mass()
@@ -278,7 +237,7 @@ class PlanesAscent(WorkingSetAscent):
         return self.state.least_mass()
 
     def slack_errors(self, squared_norms: FloatArray) -> FloatArray:
-        return slack_errors(self.problem, self.weights.squared_norms, squared_norms)
+        return self.problem.slack_errors(self.weights.squared_norms, squared_norms)
 
     def coefficients(self) -> tuple[Updates, FloatArray]:
         leaves, columns = self.problem.leaves, self.problem.columns
@@ -289,13 +248,13 @@ class PlanesAscent(WorkingSetAscent):
         super().rebuild()
 
     def measured(self) -> tuple[Certificate, int]:
-        problem = self.problem
         self.rebuild()
-        slack, best = measure(problem, self.weights, self.team)
-        stored = self.norms.stored
-        upper = self.largest_penalty(stored) + self.slack_error(stored)
-        certificate = Certificate(largest_primal(upper, slack, problem.costs), self.least_dual())
-        return certificate, int((best != problem.leaves).sum())
+        slack, best = self.problem.slacks(self.weights, self.team)
+        return self.proved(slack), int((best != self.problem.leaves).sum())
 
 
-Dual.kinds[SingleLabelProblem] = PlanesAscent
+def _by_itself(part: Part) -> list[Part]:
+    return [part]
+
+
+KINDS[SingleLabelProblem] = lambda problem: PlanesAscent

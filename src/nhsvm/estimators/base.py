@@ -218,7 +218,8 @@ class HierarchicalSVM(Answering, ClassifierMixin, BaseEstimator):  # type: ignor
         )
         self._interrupted = solution.interrupted
         self._stream = None
-        self._dual = WarmStart(solution.planes, solved.about(), solved.costs) if self.warm_start else None
+        planes = solution.planes if self.warm_start else None
+        self._dual = None if planes is None else WarmStart(planes, solved.about(), solved.costs)
 
     # -- going on ------------------------------------------------------------------------------------------------------
 

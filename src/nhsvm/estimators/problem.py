@@ -33,8 +33,8 @@ from nhsvm.weights import node_weights
 
 if TYPE_CHECKING:  # the engine loads numba, which importing an estimator should not
     from nhsvm.engine import Problem
-    from nhsvm.engine.problem import SingleLabelOracle
     from nhsvm.estimators.base import HierarchicalSVM
+    from nhsvm.oracles.leaves import SingleLabel
     from nhsvm.oracles.protocol import Oracle
 
 X_CHECKS: Options = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "accept_large_sparse": True}
@@ -182,7 +182,7 @@ def _shared(svm: HierarchicalSVM, X: Matrix, columns: Columns, costs: FloatArray
 
 def _hinges(svm: HierarchicalSVM, X: Matrix, labels: EncodedLabels, costs: FloatArray, alpha: FloatArray) -> Problem:
     """The problem of HR-SVM, whose leaves have their hinges by themselves."""
-    from nhsvm.engine.problem import HingeProblem, Hinges
+    from nhsvm.engine import HingeProblem, Hinges
 
     svm._solver(silent=True)  # refuses all but its own before any work is done
     graph = labels.hierarchy.graph
@@ -196,7 +196,7 @@ def _hinges(svm: HierarchicalSVM, X: Matrix, labels: EncodedLabels, costs: Float
 class KnownOracle(NamedTuple):
     """What ``partial_fit`` makes once."""
 
-    oracle: SingleLabelOracle
+    oracle: SingleLabel
     columns: Columns
     alpha: FloatArray
 

@@ -88,7 +88,14 @@ class Steps(ABC):
         C and ‖x‖² of its samples.
     alpha : array of n_columns
     allow_empty : bool
+
+    Attributes
+    ----------
+    part : int
+        What a visit may change, where it need not be everything; see :mod:`nhsvm.engine.dual.level_step`.
     """
+
+    part = 0
 
     def __init__(self, layout: Any, costs: FloatArray, norms: FloatArray, alpha: FloatArray, allow_empty: bool) -> None:
         self.layout, self.costs, self.norms, self.alpha, self.allow_empty = layout, costs, norms, alpha, allow_empty

@@ -28,7 +28,7 @@ from nhsvm.oracles.leaves import Proposals
 from nhsvm.typing import FloatArray, PtrArray
 
 if TYPE_CHECKING:
-    from nhsvm.engine.problem import HingeProblem
+    from nhsvm.engine.hinges import HingeProblem
 
 _SWEEPS = 100  # over them, at most
 _SLOW = 0.02  # of what the sweeps over a batch have gained: one that gains less is the last
