@@ -18,8 +18,7 @@ import numpy.typing as npt
 
 from nhsvm.engine.ascent import SWEEPS, Options
 from nhsvm.engine.certificate import gamma, of_sums
-from nhsvm.engine.dual.block import Steps, loss_terms
-from nhsvm.engine.dual.level_step import SETTLE, USED
+from nhsvm.engine.dual.block import SETTLE, USED, Steps, loss_terms
 from nhsvm.engine.dual.levels import Levels
 from nhsvm.engine.dual.marginals import Marginals
 from nhsvm.engine.problem import LabelSetProblem
@@ -222,7 +221,7 @@ class SetAscent(SetCertificate):
     def steps(self, samples: np.ndarray, layout: Any) -> Steps:
         """Block steps of some samples."""
         costs, norms = self.costs[samples], self.weights.squared_norms[samples]
-        return self.state.steps(layout, costs, norms, self.problem.columns.alpha, self.problem.oracle.allow_empty)
+        return Steps(layout, costs, norms, self.problem.columns.alpha, self.problem.oracle.allow_empty)
 
     def improve(self, samples: np.ndarray, found: Found, gram: Any, tolerance: float) -> tuple[Updates, float]:
         updates, _, gain = self.step(samples, found, gram, tolerance)

@@ -44,14 +44,13 @@ from nhsvm.engine.certificate import (
     slack_errors,
 )
 from nhsvm.engine.problem import Callback, Record, SingleLabelProblem, Solution
-from nhsvm.engine.samples import Samples
 from nhsvm.errors import OptionError
 from nhsvm.objective import Certificate
+from nhsvm.storage.samples import Entries
 from nhsvm.threads import Team
 from nhsvm.typing import FloatArray, IntArray, PtrArray
 
 _LOSSES = 2**22  # losses (samples × leaves) that one call of the kernel may need rows for
-_NO_LISTS = np.zeros(0, np.int64), np.zeros(0, np.int32)  # dense samples need no lists of features
 _NO_BALL = 1e300  # a squared radius; compiled code may not be given an infinity
 _POWERS = {"pegasos": 1.0, "sqrt": 0.5, "constant": 0.0}
 _AVERAGES = (None, "all", "linear", "suffix")
@@ -225,7 +224,7 @@ class Sgd:
             state.sums[:] = 0
             state.numbers[[CREDIT, COUNT]] = 0
         X, columns = problem.X, problem.columns
-        samples = Samples(X.indptr, X.indices, X.data) if sp.issparse(X) else Samples(*_NO_LISTS, X)
+        samples = Entries.of(X)
         shares = np.zeros(problem.n_samples) if shares is None else shares
         lam = 1 / max(state.total, 1e-300)
         mean = state.total / max(state.n_samples, 1)

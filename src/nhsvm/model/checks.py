@@ -23,7 +23,7 @@ from nhsvm.errors import FileFormatError, UntrustedPatternError
 from nhsvm.hierarchy.hashes import first_crowded
 from nhsvm.sizes import readable_bytes
 from nhsvm.storage import PRECISIONS, Packed, StoredRows, Table, Weights
-from nhsvm.storage.rows import ROWS
+from nhsvm.storage.weights import ROWS
 from nhsvm.typing import FloatArray, IntArray
 
 JSON = Any  # None, bool, int, float, str, list of JSON, dict of str to JSON
