@@ -10,8 +10,7 @@ from sklearn.svm import LinearSVC
 from engine.set_problems import DAG, FLAT, FOREST, TREE, make, objective
 from nhsvm.columns import make_columns
 from nhsvm.engine import Dual, leaf_search
-from nhsvm.engine.dual.block import ALL, SETTLE, USED
-from nhsvm.engine.dual.level_step import UNUSED
+from nhsvm.engine.dual.level_step import ALL, SETTLE, UNUSED, USED
 from nhsvm.engine.label_sets import DagAscent
 from nhsvm.engine.leaf_search import set_ascent
 from nhsvm.engine.set_certificate import LOOSE

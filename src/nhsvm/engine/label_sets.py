@@ -18,7 +18,8 @@ import numpy.typing as npt
 
 from nhsvm.engine.ascent import SWEEPS, Options
 from nhsvm.engine.certificate import gamma, of_sums
-from nhsvm.engine.dual.block import SETTLE, USED, Steps, loss_terms
+from nhsvm.engine.dual.block import Steps, loss_terms
+from nhsvm.engine.dual.level_step import SETTLE, USED
 from nhsvm.engine.dual.levels import Levels
 from nhsvm.engine.dual.marginals import Marginals
 from nhsvm.engine.problem import LabelSetProblem

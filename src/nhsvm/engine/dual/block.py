@@ -24,7 +24,6 @@ from nhsvm.threads import Team
 from nhsvm.typing import Array, ByteArray, FloatArray, IntArray, PtrArray
 
 _BOUND = 0.99  # of C_i: a sample that uses so much of it would use more
-ALL, USED, SETTLE = 0, 1, 2  # what steps of levels move; see :mod:`nhsvm.engine.dual.level_step`
 
 
 class Paths(NamedTuple):
@@ -179,11 +178,11 @@ class Steps:
     alpha : array of n_columns
     ends : tuple of arrays
         Where the lists of local nodes, and the others of the layout, begin, and where the last one ends.
-    part : {ALL, USED, SETTLE}
-        What steps of levels move.
+    part : int
+        What steps of levels move, see :mod:`nhsvm.engine.dual.level_step`: 0 is all.
     """
 
-    part = ALL
+    part = 0
 
     def __init__(
         self, layout: Layout, costs: FloatArray, norms: FloatArray, alpha: FloatArray, allow_empty: bool

@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from nhsvm._jit import done_by, inlined, kernel
-from nhsvm.engine.dual.block import ALL, SETTLE, USED, step, workspace_of
+from nhsvm.engine.dual.block import step, workspace_of
 from nhsvm.typing import FloatArray, IntArray, PtrArray
 
 if TYPE_CHECKING:
     from nhsvm.engine.dual.levels import LevelLayout
 
+ALL, USED, SETTLE = 0, 1, 2  # what a visit moves
 _MOVES = 12  # of mass a visit
 _LEAST = 0.01  # of the tolerance: what a leaf has to gain to be visited again in the same batch
 _WHOLE = 1.0 - 1e-9  # a part of a mass that is all of it: the digits of less are lost
