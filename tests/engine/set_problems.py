@@ -69,7 +69,7 @@ def make(h, scheme="maxmin", *, n=40, d=8, C=0.3, allow_empty=False, sparse=Fals
 def objective(problem, X, weights, oracle):
     """The primal from scratch, with any oracle."""
     columns = problem.columns
-    U = np.hstack([weights.coef(), (weights.values[-1] if sp.issparse(problem.X) else weights.values[:, -1])[:, None]])
+    U = weights.learned().dense_table()
     scores = np.hstack([X, np.ones((len(X), 1))]) @ U.T.astype(float)
     total = 0.5 * np.sum((U.astype(float) ** 2).sum(axis=1) / columns.alpha)
     for i in range(len(X)):

@@ -7,7 +7,7 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from engine.problems import MARGINS, make_case, tune
-from engine.test_rows import ENOUGH, close, table_of
+from engine.test_rows import ENOUGH, close, n_entries, table_of
 from nhsvm.engine import storage
 from nhsvm.engine.ascent import Dual
 from nhsvm.engine.dual.block import Paths
@@ -26,7 +26,7 @@ seeds = st.integers(0, 2**32)
 
 @pytest.fixture(autouse=True)
 def _some_rows_are_short(monkeypatch):
-    monkeypatch.setattr(rows_module, "_SHARE", 0.6)
+    monkeypatch.setattr(rows_module, "TUNING", rows_module.TUNING._replace(share=0.6))
 
 
 def ready(seed, dtype=np.float64, passes=2, **options):
@@ -112,7 +112,7 @@ def test_a_weight_that_is_not_stored_gets_a_place():
     with Team(1) as team:
         for each in (rows, table):
             each.rebuild(empty, team)
-        assert rows.rows.n_entries == rows.rows.n_full * rows.n_columns
+        assert n_entries(rows.rows) == rows.rows.n_full * rows.n_columns
         ((_, addresses),) = find_addresses(rows, samples, case.problem.leaves, planes, case.problem.columns, team)
     ours, theirs = (one_pass(case, planes, w, samples, 0.0, at) for w, at in ((rows, addresses), (table, None)))
     assert ours[0] == pytest.approx(theirs[0], rel=1e-9)
@@ -147,7 +147,7 @@ def test_places_stay_while_rows_grow_and_become_full(seed):
 
 def test_parts_of_the_samples(monkeypatch):
     """With little room for addresses samples come in parts, each once."""
-    monkeypatch.setattr(rows_module, "_SHARE", 2.0)
+    monkeypatch.setattr(rows_module, "TUNING", rows_module.TUNING._replace(share=2.0))
     case, planes, (rows, _) = ready(1, n=300, n_nodes=60, d=40)
     samples = np.random.default_rng(0).permutation(np.flatnonzero(planes.count > 0))
     monkeypatch.setattr(addresses_module, "ADDRESS_BYTES", 2_000)
@@ -167,7 +167,7 @@ def test_fits_by_such_passes(room, monkeypatch):
     table = case.solve(tol=1e-6)
     monkeypatch.setattr(addresses_module, "ADDRESS_BYTES", room)
     monkeypatch.setattr(storage, "TABLE", 0)
-    monkeypatch.setattr(rows_module, "_SHARE", 0.9)
+    monkeypatch.setattr(rows_module, "TUNING", rows_module.TUNING._replace(share=0.9))
     found = [case.with_(memory=ENOUGH).solve(tol=1e-6, n_threads=threads) for threads in (1, 3)]
     assert isinstance(found[0].weights, RowWeights)
     assert found[0].converged
@@ -231,7 +231,7 @@ def test_places_are_forgotten_when_rows_are_made_anew(opening):
 
 def test_what_the_first_pass_gains_on_the_way_is_counted(opening, monkeypatch):
     """And steps are exact where labels were chosen by less than all weights: those of full rows get what was left."""
-    monkeypatch.setattr(rows_module, "_SHARE", 0.2)
+    monkeypatch.setattr(rows_module, "TUNING", rows_module.TUNING._replace(share=0.2))
     opening.weights.rows.least = 4
     opening.batch_pass()
     assert opening.weights.rows.n_full > 0

@@ -12,10 +12,9 @@ from engine.problems import tune
 from nhsvm import Hierarchy
 from nhsvm.columns import make_columns
 from nhsvm.engine import Dual, prepare
-from nhsvm.engine.dual.batch import Sweeps, batch_kernel
-from nhsvm.engine.dual.block import Paths
-from nhsvm.engine.dual.boxes import BoxBlock, candidates_kernel, hinges_kernel, spread
-from nhsvm.engine.dual.planes import Batch, Pool
+from nhsvm.engine.dual.block import Paths, Sweeps, batch_kernel
+from nhsvm.engine.dual.boxes import BoxBlock, candidates_kernel, hinges_kernel
+from nhsvm.engine.dual.planes import Batch, Pool, spread
 from nhsvm.engine.hinges import HingeAscent, HingeProblem, Hinges, Measured
 from nhsvm.hierarchy.graph import Ragged
 from nhsvm.oracles.leaves import Proposals

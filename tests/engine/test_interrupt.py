@@ -18,7 +18,7 @@ from nhsvm.threads import Team
 PLACES = {
     "nhsvm.engine.dual.planes.batch_kernel": ("batch", "cached"),
     "nhsvm.engine.dual.planes._store_kernel": ("batch", "cached"),
-    "nhsvm.engine.dual.planes._compact_kernel": ("cached",),
+    "nhsvm.engine.dual.planes.pointers": ("cached",),
     "nhsvm.engine.dual.planes._coefficients_kernel": ("batch", "cached"),
     "nhsvm.engine.dual.planes._keep_kernel": ("cached",),
     "nhsvm.engine.storage.table._sparse_apply_kernel": ("batch", "cached"),

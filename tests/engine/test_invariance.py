@@ -6,6 +6,7 @@ import scipy.sparse as sp
 
 from engine.problems import force_passes, make_case, same_bits
 from nhsvm.engine import prepare
+from nhsvm.engine.storage import table
 
 both_passes = pytest.mark.parametrize("passes", ["batch", "cached"])
 both_inputs = pytest.mark.parametrize("sparse", [True, False])
@@ -18,7 +19,7 @@ both_inputs = pytest.mark.parametrize("sparse", [True, False])
 def test_any_number_of_threads_gives_the_same_bits(passes, sparse, dtype, dag, margin, monkeypatch):
     force_passes(monkeypatch, passes)
     monkeypatch.setattr("nhsvm.engine.problem.CHUNK", 1000)  # several chunks to certify, too
-    monkeypatch.setattr("nhsvm.engine.storage.table._BLOCK", 200)
+    monkeypatch.setattr(table, "TUNING", table.TUNING._replace(block=200))
     case = make_case(1, dag=dag, margin=margin, sparse=sparse, dtype=dtype, n=301, d=37, n_nodes=23)
     one, two, four = (case.solve(tol=1e-4, n_threads=k) for k in (1, 2, 4))
     case.check(one, 1e-4)

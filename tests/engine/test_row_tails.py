@@ -16,7 +16,7 @@ seeds = st.integers(0, 2**32)
 @given(seed=seeds)
 def test_values_with_tails_are_those_of_all_weights(share, seed):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rows_module, "_SHARE", share)
+        patch.setattr(rows_module, "TUNING", rows_module.TUNING._replace(share=share))
         case, planes, (rows, table) = ready(seed, n_nodes=40, d=12)
     p, columns = case.problem, case.problem.columns
     samples = np.random.default_rng(seed).permutation(p.n_samples)

@@ -54,9 +54,7 @@ class Case:
 
     def stored(self):
         """U with the constant feature, whatever the layout."""
-        w = self.weights
-        last = w.values[-1] if isinstance(w, SparseWeights) else w.values[:, -1]
-        return np.hstack([w.coef(), last[:, None]]).astype(np.float64)
+        return self.weights.learned().dense_table().astype(np.float64)
 
 
 @kinds
@@ -77,8 +75,7 @@ def test_scores(sparse, dtype, seed):
         assert (some[hi:] == 7).all()
     assert w.squared_norms.dtype == np.float64
     np.testing.assert_allclose(w.squared_norms, (case.full**2).sum(axis=1), rtol=1e-12)
-    np.testing.assert_allclose(w.coef(), case.U[:, :-1])
-    np.testing.assert_allclose(w.intercept(), case.bias * case.U[:, -1])
+    np.testing.assert_array_equal(case.stored(), case.U)
 
 
 def test_double_scores_of_single_weights_are_summed_in_double():
@@ -126,7 +123,7 @@ def test_rebuild(sparse, dtype, block, seed):
     updates, table = case.updates(np.arange(case.n))
     with pytest.MonkeyPatch.context() as patch, Team(2) as team:
         if block:
-            patch.setattr(table_module, "_BLOCK", block)  # many blocks of features
+            patch.setattr(table_module, "TUNING", table_module.TUNING._replace(block=block))  # many blocks of features
         exact, stored = case.weights.rebuild(updates, team)
     expected = table.T @ case.full
     np.testing.assert_allclose(exact, (expected**2).sum(axis=1), rtol=1e-12)
@@ -148,7 +145,7 @@ def test_double_keeps_the_form_that_kernels_are_compiled_for(sparse, dtype):
     double.scores(np.arange(case.n), out)
     np.testing.assert_allclose(out, case.full @ case.U.T, rtol=1e-12, atol=1e-12)
     if sparse:
-        assert (double.indices.dtype, double.indptr.dtype) == (np.int32, np.int64)
+        assert (double.X.indices.dtype, double.X.indptr.dtype) == (np.int32, np.int64)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -278,20 +275,20 @@ def test_holes_are_filled_again():
     assert len(pool.planes.leaf) <= 4 * (int(pool.planes.room.sum()) + 12 * 30)
 
 
-@pytest.mark.parametrize("after", [False, True])
-def test_an_interrupt_while_lists_move_loses_none(after, monkeypatch):
+@pytest.mark.parametrize("call", [1, 2])
+def test_an_interrupt_while_lists_move_loses_none(call, monkeypatch):
     pool = Pool(2)
     pool.add()
-    original = planes_module._compact_kernel
+    original = planes_module.flat
     calls = []
 
     def pressed(*args):
         calls.append(1)
-        if after:
-            original(*args)
-        raise KeyboardInterrupt
+        if len(calls) == call:
+            raise KeyboardInterrupt
+        return original(*args)
 
-    monkeypatch.setattr(planes_module, "_compact_kernel", pressed)
+    monkeypatch.setattr(planes_module, "flat", pressed)
     with pytest.raises(KeyboardInterrupt):
         pool.planes._make_room(10_000)
     assert calls

@@ -187,7 +187,7 @@ class HingeAscent(Ascent[HingeProblem, Boxes, Found]):
 
     def coefficients(self) -> tuple[Updates, FloatArray]:
         columns, none = self.problem.columns, np.empty(0, np.int32)
-        return self.state.coefficients_of(columns), self.state.doubt(none, self.lengths, columns)
+        return self.state.coefficients(none, columns), self.state.doubt(none, self.lengths, columns)
 
     def measured(self) -> tuple[Certificate, int]:
         self.rebuild()

@@ -16,13 +16,13 @@ import numpy as np
 
 from nhsvm.engine.ascent import Dual, Focus, Part, Visit, focused_passes
 from nhsvm.engine.certificate import gamma, of_sums
-from nhsvm.engine.dual.block import Steps, loss_terms
+from nhsvm.engine.dual.block import Layout, Steps, loss_terms
 from nhsvm.engine.dual.level_step import SETTLE, USED
 from nhsvm.engine.dual.levels import Levels
 from nhsvm.engine.dual.marginals import Marginals
 from nhsvm.engine.problem import LabelSetProblem
 from nhsvm.engine.samples import Updates
-from nhsvm.engine.set_certificate import Layout, S, SetCertificate, SetFit, SetFound, SetTuning
+from nhsvm.engine.set_certificate import S, SetCertificate, SetFit, SetFound, SetTuning
 from nhsvm.objective import Certificate
 from nhsvm.threads import Team
 from nhsvm.typing import Array, FloatArray, PtrArray
@@ -112,7 +112,7 @@ class SetAscent(SetCertificate[S], Generic[S]):
     def steps(self, samples: PtrArray, layout: Layout) -> Steps:
         """Block steps of some samples."""
         costs, norms = self.costs[samples], self.weights.squared_norms[samples]
-        return self.state.steps(layout, costs, norms, self.problem.columns.alpha, self.problem.oracle.allow_empty)
+        return Steps(layout, costs, norms, self.problem.columns.alpha, self.problem.oracle.allow_empty)
 
     def improve(self, samples: PtrArray, found: SetFound, gram: Array, tolerance: float) -> tuple[Updates, float]:
         steps, every = self.steps(samples, found.layout), np.arange(len(samples))

@@ -13,7 +13,7 @@ from nhsvm.columns import Columns
 from nhsvm.engine.certificate import of_sums, path_sums
 from nhsvm.engine.protocols import DualBlock, Weights
 from nhsvm.engine.storage import make_table, make_weights
-from nhsvm.engine.storage.table import DenseWeights, SparseWeights
+from nhsvm.engine.storage.table import TableWeights
 from nhsvm.errors import OptionError
 from nhsvm.hierarchy.graph import Graph, Ragged
 from nhsvm.objective import Certificate
@@ -86,7 +86,7 @@ class Problem:
         """Weights of zero for these samples."""
         return make_weights(self.X, self.columns.n_columns, self.bias, self.dtype, self.memory)
 
-    def table(self) -> SparseWeights | DenseWeights:
+    def table(self) -> TableWeights:
         """The same as a table, for solvers that change all of it."""
         return make_table(self.X, self.columns.n_columns, self.bias, self.dtype, self.memory)
 

@@ -1,29 +1,18 @@
-"""Samples as kernels read them, batches of them with their inner products, and what steps add to U."""
+"""Sparse samples in training: batches of them with their inner products, and what steps add to U."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
+import scipy.sparse as sp
 
-from nhsvm._jit import kernel
-from nhsvm.typing import FloatArray, IntArray, PtrArray
+from nhsvm._jit import inlined, kernel
+from nhsvm.storage.samples import Entries
+from nhsvm.typing import Array, DType, FloatArray, IntArray, PtrArray
 
 _LONG = 0.08  # share of a batch's samples above which a feature goes into the dense panel of the inner products
-Scorer = Callable[[int, int, Any], None]
-
-
-class Samples(NamedTuple):
-    """Samples as kernels read them; dense ones have ``data`` of two dimensions and no lists of features.
-
-    Which of the two it is, is settled when a kernel is compiled.
-    """
-
-    indptr: PtrArray
-    indices: IntArray
-    data: npt.NDArray[Any]
 
 
 class Updates(NamedTuple):
@@ -33,12 +22,55 @@ class Updates(NamedTuple):
     columns: IntArray
     values: FloatArray
 
+    @classmethod
+    def empty(cls, n: int, most: int) -> Updates:
+        """Room for those of n samples, ``most`` in all."""
+        return cls(np.zeros(n + 1, np.int64), np.empty(most, np.int32), np.empty(most))
 
-def squared_norms(indptr: npt.NDArray[Any], data: npt.NDArray[Any], bias: float) -> FloatArray:
-    """‖x_i‖² of every sample, with a constant feature."""
-    out = np.empty(len(indptr) - 1)
-    _squared_norms_kernel(indptr, data, bias, out)
-    return out
+    def first(self, n: int) -> Updates:
+        """The first n of them, as views."""
+        return Updates(self.indptr, self.columns[:n], self.values[:n])
+
+
+class SparseSamples:
+    """What storages of U know of sparse samples.
+
+    Parameters
+    ----------
+    X : csr_array
+        As :func:`nhsvm.engine.prepare` makes it.
+    bias : float
+        Value of the constant feature, 0 for none.
+    """
+
+    def __init__(self, X: sp.csr_array, bias: float) -> None:
+        self.X, self.bias = X, float(bias)
+        self.n_samples, self.n_features = X.shape
+
+    def entries(self) -> Entries:
+        """The samples, as kernels read them."""
+        return Entries.of(self.X)
+
+    @cached_property
+    def squared_norms(self) -> FloatArray:
+        """‖x_i‖² of every sample, the constant feature included."""
+        out = np.empty(self.n_samples)
+        _squared_norms_kernel(self.X.indptr, self.X.data, self.bias, out)
+        return out
+
+    @cached_property
+    def scratch(self) -> IntArray:
+        """A zero for every feature, for the lists of a batch."""
+        return np.zeros(self.n_features, dtype=np.int32)
+
+
+class FeatureLists(NamedTuple):
+    """The samples of a batch that hold a feature, feature by feature: ``order[starts[k] : starts[k + 1]]``."""
+
+    features: IntArray
+    starts: IntArray
+    order: IntArray
+    value: Array
 
 
 class SparseBatch:
@@ -49,8 +81,10 @@ class SparseBatch:
 
     Parameters
     ----------
-    weights : SparseWeights
+    samples : SparseSamples
     rows : array of sample numbers
+    dtype : dtype
+        To compute in.
 
     Attributes
     ----------
@@ -58,28 +92,36 @@ class SparseBatch:
         Inner products of the samples.
     """
 
-    weights: Any  # a SparseWeights; what has its samples will do
-
-    def __init__(self, weights: Any, rows: npt.NDArray[np.int64]) -> None:
-        self.weights = w = weights
+    def __init__(self, samples: SparseSamples, rows: PtrArray, dtype: DType) -> None:
+        indptr, indices, data = samples.entries()
         n = len(rows)
-        size = int((w.indptr[rows + 1] - w.indptr[rows]).sum())
-        order, value = np.empty(size, dtype=np.int32), np.empty(size, dtype=w.dtype)
+        size = int((indptr[rows + 1] - indptr[rows]).sum())
+        order, value = np.empty(size, dtype=np.int32), np.empty(size, dtype=dtype)
         begin, features, starts = (np.empty(size + 1, dtype=np.int32) for _ in range(3))
         n_lists, n_long = _invert_kernel(
-            rows, w.indptr, w.indices, w.data, w.scratch, _LONG * n, order, value, begin, features, starts
+            rows, indptr, indices, data, samples.scratch, _LONG * n, order, value, begin, features, starts
         )
-        self._lists = (features[:n_lists], starts[: n_lists + 1], order, value)
-        self.gram = np.empty((n, n), dtype=w.dtype)
-        _gram_kernel(rows, n_long, w.bias, w.indptr, w.data, order, value, begin, self.gram)
-
-    def _apply_bias(self, updates: Updates, row: npt.NDArray[Any]) -> None:
-        _sparse_bias_kernel(self.weights.bias, *updates, row)
+        self.lists = FeatureLists(features[:n_lists], starts[: n_lists + 1], order, value)
+        self.gram = np.empty((n, n), dtype=dtype)
+        _gram_kernel(rows, n_long, samples.bias, indptr, data, order, value, begin, self.gram)
 
 
-def unsigned(indices: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """The same indices as unsigned numbers, which kernels need not test for counting from the end."""
-    return indices.view(f"u{indices.itemsize}")
+def add_to_constant(bias: float, updates: Updates, row: Array) -> None:
+    """The same updates for the weights of the constant feature."""
+    if bias:
+        _sparse_bias_kernel(bias, *updates, row)
+
+
+@inlined
+def first_entry(indices, lo, hi, first):
+    """Where, from ``lo`` to ``hi``, the features of a sample, ascending, are not before ``first``."""
+    while lo < hi:
+        mid = (lo + hi) // 2
+        if indices[mid] < first:
+            lo = mid + 1
+        else:
+            hi = mid
+    return lo
 
 
 @kernel

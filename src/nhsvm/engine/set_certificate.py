@@ -11,8 +11,7 @@ import numpy as np
 
 from nhsvm.engine.ascent import Ascent, Dual, FitState, PassTuning
 from nhsvm.engine.certificate import largest_primal
-from nhsvm.engine.dual.levels import LevelLayout
-from nhsvm.engine.dual.marginals import Active
+from nhsvm.engine.dual.block import Layout
 from nhsvm.engine.problem import LabelSetProblem
 from nhsvm.engine.protocols import SetBlock
 from nhsvm.objective import Certificate
@@ -20,7 +19,6 @@ from nhsvm.oracles.protocol import Memory, Oracle
 from nhsvm.threads import Team
 from nhsvm.typing import BoolArray, FloatArray, PtrArray
 
-Layout: TypeAlias = Active | LevelLayout
 Query: TypeAlias = Callable[[PtrArray], tuple[FloatArray, FloatArray]]
 """What the slacks of some samples are at least and at most."""
 

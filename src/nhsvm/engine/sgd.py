@@ -34,18 +34,16 @@ import scipy.sparse as sp
 from nhsvm._jit import inlined, kernel
 from nhsvm.engine.certificate import UNIT, excess, gamma, largest_penalty, largest_primal, least_dual
 from nhsvm.engine.problem import SingleLabelProblem, Solution
-from nhsvm.engine.samples import Samples
-from nhsvm.engine.storage.table import DenseWeights, SparseWeights
+from nhsvm.engine.storage.table import TableWeights
 from nhsvm.errors import OptionError
 from nhsvm.objective import Certificate
+from nhsvm.storage.samples import Entries
 from nhsvm.threads import Team
 from nhsvm.typing import Array, Callback, FloatArray, IntArray, PtrArray, Record
 
-_NO_LISTS = np.zeros(0, np.int64), np.zeros(0, np.int32)  # dense samples need no lists of features
 _NO_BALL = 1e300  # a squared radius; compiled code may not be given an infinity
 _POWERS = {"pegasos": 1.0, "sqrt": 0.5, "constant": 0.0}
 _AVERAGES = (None, "all", "linear", "suffix")
-Table = SparseWeights | DenseWeights
 T, SCALE, CREDIT, COUNT, NORM, MASS, ERROR = range(7)  # places in SgdState.numbers
 ROUNDED = 16 * UNIT  # a change of a weight, a product of a few numbers, is wrong by less of it
 
@@ -212,7 +210,7 @@ class Sgd:
             state.sums[:] = 0
             state.numbers[[CREDIT, COUNT]] = 0
         X, columns = problem.X, problem.columns
-        samples = Samples(X.indptr, X.indices, X.data) if sp.issparse(X) else Samples(*_NO_LISTS, X)
+        samples = Entries.of(X)
         shares = np.zeros(problem.n_samples) if shares is None else shares
         lam = 1 / max(state.total, 1e-300)
         mean = state.total / max(state.n_samples, 1)
@@ -238,7 +236,7 @@ def _record(iteration: int, seconds: float, values: Certificate, wrong: float) -
     return parts | {"gap": values.gap, "training_error": wrong, "planes": 0, "certified": True}
 
 
-def _measure(problem: SingleLabelProblem, weights: Table | None, team: Team) -> tuple[float, float]:
+def _measure(problem: SingleLabelProblem, weights: TableWeights | None, team: Team) -> tuple[float, float]:
     """Objective and share of samples with a wrong leaf, in double precision; without weights, at U = 0."""
     slack, best = problem.slacks(weights, team)
     upper = 0.0

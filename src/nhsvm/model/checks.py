@@ -25,7 +25,7 @@ from nhsvm.model.model import Model, Training
 from nhsvm.model.sets import FORMS, Curves, SetForm
 from nhsvm.sizes import readable_bytes
 from nhsvm.storage import PRECISIONS, Packed, StoredRows, Table, Weights
-from nhsvm.storage.rows import ROWS
+from nhsvm.storage.weights import ROWS
 from nhsvm.typing import JSON, Array, IntArray, Label, Record
 
 T = TypeVar("T")

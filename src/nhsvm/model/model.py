@@ -248,16 +248,14 @@ class Model:
         Levels are those of columns: nodes without weight are passed through. Only the weights of nodes next below those
         that are kept are read, but of rows that are not full all, which is no more work.
         """
-        from nhsvm.oracles.leaves import Samples as SparseSamples
-        from nhsvm.oracles.leaves import beam_kernel, column_tree, weight_rows
-        from nhsvm.storage.samples import prepare
+        from nhsvm.oracles.leaves import beam_kernel, column_tree
+        from nhsvm.storage.samples import Entries, prepare
 
         self.check_beam(beam)
         X, columns = self.samples(X).X, self.columns
         dtype = scoring_precision(X, self.weights, self.bias)
         X, kept, bias = self.weights.plain(as_sparse(X), self.bias)
-        X = prepare(X)
-        samples, rows = SparseSamples(X.indptr, X.indices, X.data), weight_rows(kept.as_rows())
+        samples, rows = Entries.of(prepare(X)), kept.as_rows().for_kernels
         tree = column_tree(columns)
         out = np.empty(X.shape[0], dtype=np.int32)
         room = min(beam, columns.n_columns)

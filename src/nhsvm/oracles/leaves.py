@@ -340,30 +340,6 @@ class ColumnTree(NamedTuple):
     label: IntArray
 
 
-class Samples(NamedTuple):
-    """Sparse samples."""
-
-    indptr: PtrArray
-    indices: IntArray
-    data: Floats
-
-
-class WeightRows(NamedTuple):
-    """See :class:`nhsvm.storage.StoredRows`."""
-
-    start: PtrArray
-    size: IntArray
-    column: npt.NDArray[Any]
-    value: Floats
-    full: Floats
-    constant: Floats
-
-
-def weight_rows(rows: Any) -> WeightRows:
-    """Weights in rows, as the kernel takes them."""
-    return WeightRows(rows.start, rows.size, rows.index, rows.value, rows.full, rows.constant)
-
-
 def column_tree(columns: Columns) -> ColumnTree:
     """The tree for a beam search."""
     n = columns.n_columns

@@ -1,9 +1,6 @@
-"""U as it is kept once it is learned: a table, rows as long as they need to be, or either in less precision."""
+"""U as it is kept once it is learned, and its scores by chunks on all threads; loading a model does not load numba."""
 
-from nhsvm.storage.packed import PRECISIONS, Packed, pack
-from nhsvm.storage.rows import StoredRows
 from nhsvm.storage.scoring import score_in_chunks
-from nhsvm.storage.table import Table
-from nhsvm.storage.weights import Lists, Weights
+from nhsvm.storage.weights import PRECISIONS, Lists, Packed, StoredRows, Table, Weights, pack
 
 __all__ = ["PRECISIONS", "Lists", "Packed", "StoredRows", "Table", "Weights", "pack", "score_in_chunks"]

@@ -11,11 +11,12 @@ from nhsvm._jit import kernel, prefetch, widened
 
 
 @kernel
-def table_kernel(rows, indptr, indices, data, values, bias, out):
+def table_kernel(rows, samples, values, bias, out):
     """``out[t]`` = the rows of ``values`` of the features of sample ``rows[t]``, times their values, summed.
 
     The last row is that of the constant feature.
     """
+    indptr, indices, data = samples
     n_columns = values.shape[1]
     constant = values[values.shape[0] - 1]
     for t in range(rows.shape[0]):
@@ -40,11 +41,13 @@ def table_kernel(rows, indptr, indices, data, values, bias, out):
 
 
 @kernel
-def rows_kernel(rows, indptr, indices, data, start, size, index, value, full, constant, bias, head, out):
+def rows_kernel(rows, samples, weights, bias, head, out):
     """``out[t]`` = the rows of the features of sample ``rows[t]``, times their values, summed; and the constant.
 
     Of full rows the first ``head`` columns are read.
     """
+    indptr, indices, data = samples
+    start, size, column, value, full, constant = weights
     n_columns = out.shape[1]
     which, factor = np.empty(4, np.int64), np.empty(4, out.dtype)
     for t in range(rows.shape[0]):
@@ -73,23 +76,23 @@ def rows_kernel(rows, indptr, indices, data, start, size, index, value, full, co
             if j + 2 < last and size[indices[j + 2]] > 0:  # rows are far apart: ask for one two features ahead
                 ahead = start[indices[j + 2]]
                 for k in range(0, min(size[indices[j + 2]], 128), 32):
-                    prefetch(index, ahead + k)
+                    prefetch(column, ahead + k)
                     prefetch(value, ahead + k)
             v = out.dtype.type(data[j])
             n = size[indices[j]]
             if n <= 0:
                 continue
             first_entry = start[indices[j]]
-            columns, weights = index[first_entry : first_entry + n], value[first_entry : first_entry + n]
+            columns, values = column[first_entry : first_entry + n], value[first_entry : first_entry + n]
             k = 0
             while k + 3 < n:  # the columns of a row differ, which the compiler cannot know
                 c0, c1, c2, c3 = columns[k], columns[k + 1], columns[k + 2], columns[k + 3]
-                x0, x1 = s[c0] + v * widened(weights[k]), s[c1] + v * widened(weights[k + 1])
-                x2, x3 = s[c2] + v * widened(weights[k + 2]), s[c3] + v * widened(weights[k + 3])
+                x0, x1 = s[c0] + v * widened(values[k]), s[c1] + v * widened(values[k + 1])
+                x2, x3 = s[c2] + v * widened(values[k + 2]), s[c3] + v * widened(values[k + 3])
                 s[c0], s[c1], s[c2], s[c3] = x0, x1, x2, x3
                 k += 4
             while k < n:
-                s[columns[k]] += v * widened(weights[k])
+                s[columns[k]] += v * widened(values[k])
                 k += 1
 
 

@@ -3,17 +3,35 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
 from nhsvm.errors import DataError
+from nhsvm.typing import Array, IntArray, Matrix, MatrixLike, PtrArray
 
 LARGEST = 1e100  # of a feature: squares and their sums must be far from the limits of double precision
 SINGLE_LARGEST = 1e12  # the same for single precision
 _FLOATS = (np.float32, np.float64)
+_NO_LISTS = np.zeros(0, np.int64), np.zeros(0, np.int32)  # dense samples need no lists of features
+
+
+class Entries(NamedTuple):
+    """Samples as kernels read them; dense ones have ``data`` of two dimensions and no lists of features.
+
+    Which of the two it is, is settled when a kernel is compiled: of ``data`` that is an argument of its own.
+    """
+
+    indptr: PtrArray
+    indices: IntArray
+    data: Array
+
+    @classmethod
+    def of(cls, X: Matrix) -> Entries:
+        """Those of samples that :func:`prepare` has made."""
+        return cls(X.indptr, X.indices, X.data) if sp.issparse(X) else cls(*_NO_LISTS, X)
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,14 +43,14 @@ class Samples:
     X : csr_array or array of (n_samples, n_features)
     """
 
-    X: Any
+    X: Matrix
 
     @property
     def n_samples(self) -> int:
         return int(self.X.shape[0])
 
     @classmethod
-    def checked(cls, X: Any, n_features: int) -> Samples:
+    def checked(cls, X: MatrixLike | Samples, n_features: int) -> Samples:
         """Samples for a model of so many features; those that are checked already are not looked at again.
 
         Raises
@@ -62,20 +80,7 @@ class Samples:
         return found
 
 
-def csr(
-    data: npt.NDArray[Any], indices: npt.NDArray[Any], indptr: npt.NDArray[Any], shape: tuple[int, int]
-) -> sp.csr_array:
-    """A CSR array with int32 indices and int64 row pointers, which scipy's constructor would make alike."""
-    made = sp.csr_array(shape, dtype=data.dtype)
-    made.data, made.indices, made.indptr = (
-        data,
-        indices.astype(np.int32, copy=False),
-        indptr.astype(np.int64, copy=False),
-    )
-    return made
-
-
-def prepare(X: Any, dtype: npt.DTypeLike | None = None) -> Any:
+def prepare(X: MatrixLike, dtype: npt.DTypeLike | None = None) -> Matrix:
     """Samples in the one form that kernels are compiled for; what already has it is not copied.
 
     Sparse: CSR without duplicates, sorted, int64 row pointers and int32 indices. Dense: C order. float32 and float64
@@ -88,10 +93,14 @@ def prepare(X: Any, dtype: npt.DTypeLike | None = None) -> Any:
     if not X.has_canonical_format:
         X = X.copy()  # never the caller's own arrays
         X.sum_duplicates()
-    return csr(X.data.astype(dtype, copy=False), X.indices, X.indptr, X.shape)
+    data = X.data.astype(dtype, copy=False)
+    made = sp.csr_array(X.shape, dtype=data.dtype)  # given all of these, it would make both kinds of indices alike
+    made.data, made.indices = data, X.indices.astype(np.int32, copy=False)
+    made.indptr = X.indptr.astype(np.int64, copy=False)
+    return made
 
 
-def check_indices(X: Any) -> None:
+def check_indices(X: Matrix) -> None:
     """Indices of sparse samples are inside; scipy takes them on trust, and so do kernels."""
     if X.format not in ("csr", "csc"):  # others are converted, and made anew
         return
@@ -107,18 +116,18 @@ def check_indices(X: Any) -> None:
         raise DataError(f"X is a damaged {X.format} matrix: index {indices[bad]} is outside of 0 .. {n_columns - 1}")
 
 
-def too_large(X: Any) -> DataError:
+def too_large(X: Matrix) -> DataError:
     """Values that cannot be computed with."""
     return DataError(f"X has values up to {magnitude(X):.2g}, too large to compute with: scale the features")
 
 
-def magnitude(X: Any) -> float:
+def magnitude(X: Matrix) -> float:
     """The largest absolute value of some samples."""
     values = X.data if sp.issparse(X) else X
     return max(float(values.max()), -float(values.min())) if values.size else 0.0
 
 
-def within(X: Any, limit: float) -> bool:
+def within(X: Matrix, limit: float) -> bool:
     """Whether no value of some samples is larger than ``limit``."""
     values = X.data if sp.issparse(X) else X
     flat = values.ravel(order="K")
@@ -129,6 +138,6 @@ def within(X: Any, limit: float) -> bool:
     return magnitude(X) <= limit
 
 
-def precise_enough(X: Any, bias: float) -> bool:
+def precise_enough(X: Matrix, bias: float) -> bool:
     """Whether sums of squares of these samples stay far from the limits of single precision."""
     return bias <= SINGLE_LARGEST and within(X, SINGLE_LARGEST)

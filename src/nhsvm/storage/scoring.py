@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
 from nhsvm.errors import DataError
-from nhsvm.storage.samples import LARGEST, SINGLE_LARGEST, precise_enough, too_large, within
-from nhsvm.storage.table import dense_scores
-from nhsvm.storage.weights import Floats, Weights
+from nhsvm.storage.samples import LARGEST, SINGLE_LARGEST, magnitude, precise_enough, too_large, within
+from nhsvm.storage.weights import Weights, dense_scores
 from nhsvm.threads import Team
+from nhsvm.typing import Array, DType, Matrix
 
 _SCORES = 2**18  # numbers in the scores of one chunk of samples
 _NEAR = 2**20  # numbers of dense samples turned into single precision at a time, so that they stay in the cache
 _FEW_ROWS = 160  # samples below which BLAS is slow
 _ROWS = 2**25  # numbers, at most
 
-Use = Callable[[slice, Floats], None]
+Use = Callable[[slice, Array], None]
 
 
 def score_in_chunks(
-    X: Any, weights: Weights, bias: float, use: Use, *, n_threads: int = 1, width: int | None = None
+    X: Matrix, weights: Weights, bias: float, use: Use, *, n_threads: int = 1, width: int | None = None
 ) -> None:
     """``use(rows, scores of the columns)`` for all samples, some at a time, on all threads.
 
@@ -54,23 +52,21 @@ def score_in_chunks(
             _dense(X, weights, bias, use, dtype, step, team)
 
 
-def scoring_precision(X: Any, weights: Weights, bias: float) -> np.dtype[Any]:
+def scoring_precision(X: Matrix, weights: Weights, bias: float) -> DType:
     """To score in: that of dense samples is kept, since they are scored by BLAS in it anyway."""
     if not sp.issparse(X) and X.dtype == np.float64:
         return np.dtype(np.float64)
     return weights.dtype if precise_enough(X, bias) else np.dtype(np.float64)
 
 
-def as_sparse(X: Any) -> sp.csr_array:
+def as_sparse(X: Matrix) -> sp.csr_array:
     """Samples in rows; dense ones, whose values nobody has looked at, must not be too large."""
     if not sp.issparse(X) and not within(X, LARGEST):
         raise too_large(X)
     return sp.csr_array(X)
 
 
-def _sparse(
-    X: sp.csr_array, weights: Weights, bias: float, use: Use, dtype: np.dtype[Any], step: int, team: Team
-) -> None:
+def _sparse(X: sp.csr_array, weights: Weights, bias: float, use: Use, dtype: DType, step: int, team: Team) -> None:
     X, kept, bias = weights.plain(X, bias)
     scorer = kept.scorer(X, bias)
 
@@ -78,21 +74,19 @@ def _sparse(
         for rows in _steps(lo, hi, step):
             scores = np.empty((rows.stop - rows.start, weights.n_columns), dtype=dtype)
             scorer(np.arange(rows.start, rows.stop), scores)
-            if not _largest(scores) < np.inf:  # or not a number: no search has a place for such scores
+            if not magnitude(scores) < np.inf:  # or not a number: no search has a place for such scores
                 raise DataError("scores are not finite: the samples, or the weights of the model, are too large")
             use(rows, scores)
 
     team.split(X.shape[0], work)
 
 
-def _dense(
-    X: npt.NDArray[Any], weights: Weights, bias: float, use: Use, dtype: np.dtype[Any], step: int, team: Team
-) -> None:
+def _dense(X: Array, weights: Weights, bias: float, use: Use, dtype: DType, step: int, team: Team) -> None:
     """BLAS has threads of its own, and its bits may depend on the shape of what it is given: chunks in turn."""
     table = weights.dense_table()
     single = _Single(X, table, bias) if X.dtype == np.float64 and table.dtype == np.float32 else None
 
-    def scored(rows: slice) -> Floats:
+    def scored(rows: slice) -> Array:
         scores = np.empty((rows.stop - rows.start, weights.n_columns), dtype=dtype)
         dense_scores(X, table, bias, np.arange(rows.start, rows.stop), scores)
         return scores
@@ -100,10 +94,10 @@ def _dense(
     for rows in _steps(0, X.shape[0], step if single is None else min(step, single.step)):
         with np.errstate(over="ignore", invalid="ignore"):
             scores = scored(rows) if single is None else single.scores(rows)
-            largest = _largest(scores)
+            largest = magnitude(scores)
             if single is not None and not largest <= SINGLE_LARGEST:
                 scores = scored(rows)
-                largest = _largest(scores)
+                largest = magnitude(scores)
         if not largest <= LARGEST:  # or not a number
             raise too_large(X)
         if largest <= SINGLE_LARGEST:  # answers have the precision of the weights, as those of sparse samples
@@ -121,25 +115,21 @@ class _Single:
     bias : float
     """
 
-    def __init__(self, X: Floats, table: Floats, bias: float) -> None:
+    def __init__(self, X: Array, table: Array, bias: float) -> None:
         self.X, self.coef, self.intercept = X, table[:, :-1].T, table[:, -1] * table.dtype.type(bias)
         self.step = max(16, min(max(_FEW_ROWS, _NEAR // X.shape[1]), _ROWS // X.shape[1]))
         self._rows = np.empty((min(self.step, len(X)), X.shape[1]), dtype=np.float32)
 
-    def scores(self, rows: slice) -> Floats:
+    def scores(self, rows: slice) -> Array:
         """Of up to ``step`` samples; not finite where single precision does not reach."""
         taken = self._rows[: rows.stop - rows.start]
         np.copyto(taken, self.X[rows], casting="same_kind")
-        found: Floats = taken @ self.coef
+        found: Array = taken @ self.coef
         found += self.intercept
         return found
 
 
-def _largest(scores: Floats) -> float:
-    return max(float(scores.max(initial=0.0)), -float(scores.min(initial=0.0)))
-
-
-def _share(team: Team, use: Use, start: int, scores: Floats) -> None:
+def _share(team: Team, use: Use, start: int, scores: Array) -> None:
     team.split(len(scores), lambda lo, hi: use(slice(start + lo, start + hi), scores[lo:hi]) if lo < hi else None)
 
 

@@ -12,20 +12,18 @@ one round is exact; elsewhere rounds go on until no leaf violates its condition 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from nhsvm._jit import done_by, inlined, kernel
-from nhsvm.columns import Columns
-from nhsvm.engine.certificate import CANCELLED, excess
-from nhsvm.engine.dual.batch import Sweeps, batch_kernel, step, workspace_of
-from nhsvm.engine.dual.block import Paths, warm_start_factors
-from nhsvm.engine.dual.planes import Batch, Planes
+from nhsvm.engine.certificate import excess
+from nhsvm.engine.dual.block import Paths, Sweeps, batch_kernel, step, warm_start_factors, workspace_of
+from nhsvm.engine.dual.plane_step import keep_used
+from nhsvm.engine.dual.planes import NO_LEAVES, Batch, Planes
 from nhsvm.engine.samples import Updates
 from nhsvm.oracles.leaves import Proposals
-from nhsvm.typing import FloatArray, PtrArray
+from nhsvm.typing import Array, FloatArray, PtrArray
 
 if TYPE_CHECKING:
     from nhsvm.engine.hinges import HingeProblem
@@ -36,59 +34,36 @@ _ROUNDS = 100  # over the leaves of one sample
 _FINER = 0.1  # of the tolerance: how exact a block is made that is worth a visit
 _SPREAD = 7919  # where the search for new leaves begins, times the sample's number; any prime
 
-_NO_LEAVES = np.empty(0, np.int32)  # no label is the true one alone
-
 
 class Boxes(Planes):
     """b_il > 0 of all samples, in the lists that planes are kept in: ``scale`` is y_il, ``loss`` is 1."""
 
+    sign = 1.0
+
     def step(
-        self, samples: PtrArray, found: Proposals, problem: HingeProblem, norms: FloatArray, gram: Any,
+        self, samples: PtrArray, found: Proposals, problem: HingeProblem, norms: FloatArray, gram: Array,
         tolerance: float, sweeps: int = _SWEEPS, slow: float = _SLOW,
     ) -> tuple[Updates, float]:  # fmt: skip
         """Block steps for the samples of a batch, in order; returns the change of U and the gain of the dual."""
-        columns, size = problem.columns, found.size
-        room = min(columns.n_columns, int(size.sum(dtype=np.int64)) * columns.longest)
-        corrections = np.empty((room, len(samples)), dtype=gram.dtype)
-        before = found.weight.copy()
-        batch = Batch(samples, _NO_LEAVES, problem.costs[samples], norms)
-        block = BoxBlock(batch, found, before, Paths.of(columns), problem.path_sums, tolerance)
+        columns = problem.columns
+        batch, paths = Batch(samples, NO_LEAVES, problem.costs[samples], norms), Paths.of(columns)
+        before, entries = found.weight.copy(), self.entries(found, paths)
+        corrections = np.empty((min(columns.n_columns, entries), len(samples)), dtype=gram.dtype)
+        block = BoxBlock(batch, found, before, paths, problem.path_sums, tolerance)
         gain = batch_kernel(block, gram, corrections, columns.n_columns, Sweeps(sweeps, slow=slow))
-        moved = (np.arange(before.shape[1]) < size[:, None]) & (found.weight != before)
-        change = (found.weight[moved] - before[moved]) * found.scale[moved]
-        updates = spread(moved.sum(axis=1), found.leaf[moved], change, columns)
-        drop_kernel(found.leaf, found.weight, found.scale, size)
-        self.add(samples, found)
-        return updates, float(gain)
-
-    def coefficients_of(self, columns: Columns) -> Updates:
-        """α_n Σ_{l below n} y_il b_il of all samples."""
-        at = self.flat()[1]
-        return spread(self.count, self.leaf[at], self.weight[at] * self.scale[at], columns)
+        return self.store(batch, found, before, paths, entries), float(gain)
 
     def excess(self, costs: FloatArray) -> float:
         """By how much of C_i a dual variable exceeds it at most."""
         largest = np.zeros(len(self.count))
-        np.maximum.at(largest, np.repeat(np.arange(len(self.count)), self.count), self.weight[self.flat()[1]])
+        np.maximum.at(largest, self.owners(), self.weight[self.flat()[1]])
         return excess(largest, costs, 1.0)
 
     def warm_start(self, before: FloatArray, now: FloatArray) -> None:
         """Make these variables of one path of C fit for the next costs, each by itself."""
-        at = self.flat()[1]
-        owner = np.repeat(np.arange(len(self.count)), self.count)
+        at, owner = self.flat()[1], self.owners()
         factors = warm_start_factors(self.weight[at], before[owner], now[owner])
         self.weight[at] = np.minimum(self.weight[at] * factors, now[owner])  # not beyond it by rounding either
-
-
-def spread(sizes: npt.NDArray[Any], leaf: npt.NDArray[Any], amounts: FloatArray, columns: Columns) -> Updates:
-    """Amounts on leaves, lists of these sizes one after the other, as α_n times their sums on columns."""
-    indptr: PtrArray = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]).astype(np.int64)
-    owner = np.repeat(np.arange(len(sizes)), sizes)
-    most = np.bincount(owner, columns.paths.sizes()[leaf], len(sizes))
-    room = int(np.minimum(most, columns.n_columns).sum())
-    made = Updates(np.zeros(len(indptr), np.int64), np.empty(room, np.int32), np.empty(room))
-    total = spread_kernel(indptr, leaf, amounts, *columns.paths, columns.alpha, *made)
-    return Updates(made.indptr, made.columns[:total], made.values[:total])
 
 
 @kernel
@@ -232,17 +207,6 @@ def _box_visit(h, m, cost, q, leaf, weight, scale, paths, sums, tolerance, work)
     return gain, n
 
 
-@inlined
-def _keep_used(leaf, weight, value, scale, before, m):
-    """Move the leaves that have, or had, a variable above zero to the front; returns how many they are."""
-    n = 0
-    for k in range(m):
-        if weight[k] > 0.0 or before[k] > 0.0:
-            leaf[n], weight[n], value[n], scale[n], before[n] = leaf[k], weight[k], value[k], scale[k], before[k]
-            n += 1
-    return n
-
-
 class BoxBlock(NamedTuple):
     """Leaves of the samples of a batch that may move, with the gradients from before it."""
 
@@ -283,47 +247,5 @@ def _box_step(block, t, sweep, corrections, work):
         delta[c] = 0.0
         seen[c] = False
     if sweep == 0:  # later sweeps are for the working set
-        found.size[t] = _keep_used(leaf, weight, value, scale, before[t], m)
+        found.size[t] = keep_used(leaf, weight, value, found.loss[t], scale, before[t], m)
     return gain, n
-
-
-@kernel
-def drop_kernel(leaf, weight, scale, size):
-    """Move the leaves with a variable above zero to the front, and forget the others."""
-    for t in range(size.shape[0]):
-        n = 0
-        for k in range(size[t]):
-            if weight[t, k] > 0.0:
-                leaf[t, n], weight[t, n], scale[t, n] = leaf[t, k], weight[t, k], scale[t, k]
-                n += 1
-        size[t] = n
-
-
-@kernel
-def spread_kernel(indptr, leaf, amounts, ptr, idx, alpha, out_ptr, out_columns, out_values):
-    """α_n Σ_{l below n} amounts, of lists of leaves, as lists of columns; returns how many entries they have."""
-    n_columns = alpha.shape[0]
-    beta, seen, touched = np.zeros(n_columns), np.zeros(n_columns, np.bool_), np.empty(n_columns, np.int32)
-    at = 0
-    for i in range(indptr.shape[0] - 1):
-        out_ptr[i] = at
-        n, largest = 0, 0.0
-        for k in range(indptr[i], indptr[i + 1]):
-            largest = max(largest, abs(amounts[k]))
-            for e in range(ptr[leaf[k]], ptr[leaf[k] + 1]):
-                c = idx[e]
-                if not seen[c]:
-                    seen[c] = True
-                    touched[n] = c
-                    n += 1
-                beta[c] += amounts[k]
-        for k in range(n):
-            c = touched[k]
-            if abs(beta[c]) > CANCELLED * largest:  # labels that are true and others cancel up to rounding
-                out_columns[at] = c
-                out_values[at] = alpha[c] * beta[c]
-                at += 1
-            beta[c] = 0.0
-            seen[c] = False
-    out_ptr[indptr.shape[0] - 1] = at
-    return at

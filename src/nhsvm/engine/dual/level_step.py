@@ -12,13 +12,16 @@ by in nearly all samples, and raising a few levels takes that away from all of t
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from nhsvm._jit import done_by, inlined, kernel
-from nhsvm.engine.dual.batch import step, workspace_of
+from nhsvm.engine.dual.block import step, workspace_of
 from nhsvm.typing import FloatArray, IntArray, PtrArray
+
+if TYPE_CHECKING:
+    from nhsvm.engine.dual.levels import LevelLayout
 
 ALL, USED, SETTLE = 0, 1, 2  # what a visit moves
 _MOVES = 12  # of mass a visit
@@ -296,7 +299,7 @@ class LevelBlock(NamedTuple):
     which: PtrArray  # positions in the layout
     costs: FloatArray
     norms: FloatArray
-    layout: Any
+    layout: LevelLayout
     ends: LevelPointers
     alpha: FloatArray
     how: Visit
@@ -389,8 +392,10 @@ def _listed(item, mark, found, n):
 
 
 @kernel
-def rising_kernel(n_cells, sizes, leaves, rewards, useful_ptr, useful, paths_ptr, paths):
+def rising_kernel(cells, rewards, useful_ptr, useful, lattice):
     """Working sets, and leaves of ``useful`` that one of the cells would gain by; ascending lists, a sample each."""
+    n_cells, sizes, _, leaves, _ = cells
+    paths_ptr, paths = lattice.paths_ptr, lattice.paths
     n, n_leaves = n_cells.shape[0], paths_ptr.shape[0] - 1
     held, active = np.zeros(rewards.shape[1], np.bool_), np.zeros(n_leaves, np.uint8)
     indptr, found = np.zeros(n + 1, np.int64), np.empty(useful.shape[0] + leaves.shape[0], np.int32)

@@ -18,26 +18,26 @@ that a cell holds any point the oracle finds, and is *whole*: its mass may chang
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from nhsvm._jit import kernel
+from nhsvm._jit import inlined, kernel
 from nhsvm.columns import Columns
 from nhsvm.engine.certificate import excess
-from nhsvm.engine.dual.batch import Sweeps, batch_kernel
 from nhsvm.engine.dual.block import Steps, pointers
-from nhsvm.engine.dual.level_step import ALL, LevelBlock, LevelPointers, Visit, layout_kernel, rising_kernel
+from nhsvm.engine.dual.level_step import LevelBlock, LevelPointers, Visit, layout_kernel, rising_kernel
 from nhsvm.engine.samples import Updates
 from nhsvm.hierarchy.graph import Ragged
 from nhsvm.oracles.dag.candidates import LeafCandidates, Lists
 from nhsvm.threads import Team
-from nhsvm.typing import FloatArray, IntArray, PtrArray
+from nhsvm.typing import Array, ByteArray, FloatArray, IntArray, PtrArray
 
 CHUNK = 16  # samples that a thread lays out at a time
+_NOWHERE = np.zeros(CHUNK + 1, np.int64), np.empty(0, np.int32)  # no leaves of a few samples
+_NO_POINTS = np.empty((0, 0), np.uint8)
 
 
 class Lattice(NamedTuple):
@@ -74,24 +74,29 @@ class LevelLayout(NamedTuple):
     child: IntArray
     z: FloatArray  # by cell and local node
     column: IntArray  # by local node
-    own: npt.NDArray[np.uint8]  # a true label
+    own: ByteArray  # a true label
     gradient: FloatArray
     held: FloatArray  # Σ_k of z
+
+    def sizes(self) -> tuple[Array, ...]:
+        """Of the lists that :class:`LevelPointers` is about, but for the local nodes."""
+        return self.n_cells, self.n_leaves, self.n_path, self.n_children, self.n_cells.astype(np.int64) * self.n_local
+
+    def block(self, steps: Steps, which: PtrArray, tolerance: float, gaps: FloatArray) -> LevelBlock:
+        """Some of the samples, for :func:`.batch_kernel`."""
+        how = Visit(steps.allow_empty, steps.part, tolerance)
+        return LevelBlock(which, steps.costs, steps.norms, self, LevelPointers(*steps.ends), steps.alpha, how, gaps)
 
 
 class LayoutInParts:
     """The layout of n samples in the making, ``CHUNK`` at a time, by any threads in any order.
 
-    Parameters
-    ----------
-    n : int
-    made : callable
-        ``made(slice)`` is :meth:`Levels.part` of some of them.
+    ``made(slice)`` is :meth:`Levels.part` of some of them.
     """
 
-    def __init__(self, n: int, made: Callable[[slice], list[npt.NDArray[Any]]]) -> None:
+    def __init__(self, n: int, made: Callable[[slice], list[Array]]) -> None:
         self.n, self.made = n, made
-        self.parts: list[Any] = [None] * -(-n // CHUNK)
+        self.parts: list[list[Array]] = [[]] * -(-n // CHUNK)
 
     def work(self, k: int) -> None:
         """Make the k-th part."""
@@ -150,12 +155,7 @@ class Levels:
         """Levels that are kept."""
         return sum(map(len, self.leaves))
 
-    @property
-    def n_cells(self) -> int:
-        return sum(map(len, self.masses))
-
     def rescale(self, factors: FloatArray) -> None:
-        """Multiply all variables of every sample."""
         for i, factor in enumerate(factors.tolist()):
             self.masses[i] = self.masses[i] * factor
             self.levels[i] = self.levels[i] * factor
@@ -164,145 +164,80 @@ class Levels:
         """Make these variables of one path of C fit for the next costs."""
         self.rescale(np.divide(now, before, out=np.zeros_like(now), where=before > 0))
 
-    def layout(self, samples: PtrArray, rewards: FloatArray, chosen: npt.NDArray[Any], team: Team) -> LevelLayout:
-        """The cells of some samples with the leaves that may move, and cells for the label sets found.
-
-        Parameters
-        ----------
-        samples : array
-        rewards : array of (n, n_columns)
-            Gradient of every node.
-        chosen : array of (n, n_columns)
-            What the oracle has found.
-        team : Team
-        """
+    def layout(self, samples: PtrArray, rewards: FloatArray, chosen: Array, team: Team) -> LevelLayout:
+        """The cells of some samples with the leaves that may move, and cells for the label sets found."""
         leaf_columns = self.few.graph.leaf_node
-        none = np.zeros(CHUNK + 1, np.int64), np.empty(0, np.int32)
 
-        def made(some: slice) -> list[npt.NDArray[Any]]:
+        def made(some: slice) -> list[Array]:
             if self.whole:
-                return self.part(samples[some], rewards[some], none, none, chosen[some])
+                return self.part(samples[some], rewards[some], _NOWHERE, _NOWHERE, chosen[some])
             which, leaves = np.nonzero(chosen[some][:, leaf_columns])
             put = pointers(np.bincount(which, minlength=len(chosen[some]))), leaves.astype(np.int32)
             rising = self.rising(samples[some], rewards[some], self.few.useful(rewards[some]))
             return self.part(samples[some], rewards[some], rising, put)
 
-        return self.in_parts(len(samples), made, team)
-
-    def in_parts(self, n: int, made: Callable[[slice], list[npt.NDArray[Any]]], team: Team) -> LevelLayout:
-        """The layout of n samples, some of them at a time, as :meth:`part` gives it; on all threads."""
-        pending = LayoutInParts(n, made)
+        pending = LayoutInParts(len(samples), made)
         team.each(len(pending.parts), pending.work)
         return pending.joined()
 
-    def rising(self, samples: PtrArray, rewards: npt.NDArray[Any], useful: Lists) -> Lists:
+    def cells(self, samples: PtrArray | None = None) -> Cells:
+        """Those of some samples, or of all."""
+        which: Iterable[int] = range(len(self.masses)) if samples is None else samples
+        n_cells = np.array([len(self.masses[i]) for i in which], np.int32)
+        tables = self.sizes, self.masses, self.leaves, self.levels
+        return Cells(n_cells, *(np.concatenate([table[i] for i in which]) for table in tables))
+
+    def rising(self, samples: PtrArray, rewards: Array, useful: Lists) -> Lists:
         """Leaves of the working set by a few samples, and those of ``useful`` that one of their cells would gain by."""
-        kept = [np.concatenate([table[i] for i in samples]) for table in (self.sizes, self.leaves)]
-        n_cells = np.array([len(self.masses[i]) for i in samples], np.int32)
-        indptr, leaves = rising_kernel(n_cells, *kept, rewards, *useful, self.lattice.paths_ptr, self.lattice.paths)
+        indptr, leaves = rising_kernel(self.cells(samples), rewards, *useful, self.lattice)
         return indptr, leaves
 
     def part(
-        self, samples: PtrArray, rewards: npt.NDArray[Any], rising: Lists, put: Lists,
-        points: npt.NDArray[Any] | None = None,
-    ) -> list[npt.NDArray[Any]]:  # fmt: skip
+        self, samples: PtrArray, rewards: Array, rising: Lists, put: Lists, points: Array = _NO_POINTS
+    ) -> list[Array]:
         """The layout of a few samples: leaves that cells would gain by, leaves of the sets found, or points."""
-        kept = [
-            np.concatenate([table[i] for i in samples]) for table in (self.sizes, self.masses, self.leaves, self.levels)
-        ]
-        n_cells = np.array([len(self.masses[i]) for i in samples], np.int32)
-        points = np.empty((0, 0), np.uint8) if points is None else points
         *made, sizes = layout_kernel(
-            samples, Cells(n_cells, *kept), rewards, points, put, rising, self.truth, self.lattice
+            samples, self.cells(samples), rewards, points, put, rising, self.truth, self.lattice
         )
         return [array[:size] for arrays, size in zip(made, sizes, strict=True) for array in arrays]
 
     def keep(self, samples: PtrArray, layout: LevelLayout) -> None:
         """Store what steps have made of a layout."""
         sizes, masses, leaves, levels, n_kept, n_entries = keep_kernel(
-            pointers(layout.n_local),
-            pointers(layout.n_cells),
-            layout.weight,
-            layout.z,
-            layout.column,
-            self.lattice.leaf_of,
-        )  # fmt: skip
-        cells, entries = np.cumsum(n_kept)[:-1], np.cumsum(n_entries)[:-1]
-        groups = zip(
-            samples.tolist(), np.split(sizes, cells), np.split(masses, cells), np.split(leaves, entries),
-            np.split(levels, entries), strict=True,
-        )  # fmt: skip
-        for i, *found in groups:  # copies: a view would keep all of the batch
-            self.sizes[i], self.masses[i], self.leaves[i], self.levels[i] = (array.copy() for array in found)
-
-    def steps(
-        self, layout: LevelLayout, costs: FloatArray, norms: FloatArray, alpha: FloatArray, allow_empty: bool
-    ) -> LevelSteps:
-        """Block steps on a layout."""
-        return LevelSteps(layout, costs, norms, alpha, allow_empty)
+            pointers(layout.n_local), pointers(layout.n_cells), layout, self.lattice.leaf_of
+        )
+        tables: tuple[list[Array], ...] = self.sizes, self.masses, self.leaves, self.levels
+        ends = n_kept, n_kept, n_entries, n_entries
+        for table, found, n in zip(tables, (sizes, masses, leaves, levels), ends, strict=True):
+            for i, mine in zip(samples.tolist(), np.split(found, np.cumsum(n)[:-1]), strict=True):
+                table[i] = mine.copy()  # a view would keep all of the batch
 
     def settle(self, costs: FloatArray, allow_empty: bool) -> None:
         """Nothing to do: any levels are a point of conv(Y_m), whatever rounding has done to them."""
 
     def beta(self, costs: FloatArray) -> Updates:
         """β_in of all samples, sums of terms of one sign: of every cell, true nodes miss its mass less their level."""
-        cells = self._cells()
-        at_most = int(np.diff(self.lattice.paths_ptr)[cells.leaves].sum()) + len(self.truth.indices)
-        found = Updates(np.zeros(len(costs) + 1, np.int64), np.empty(at_most, np.int32), np.empty(at_most))
-        total = beta_kernel(cells, self.lattice, self.truth, self.whole or self.few.allow_empty, found)
-        return Updates(found.indptr, found.columns[:total], found.values[:total])
+        cells = self.cells()
+        found = Updates.empty(len(costs), self._most(cells) + len(self.truth.indices))
+        return found.first(beta_kernel(cells, self.lattice, self.truth, self.whole or self.few.allow_empty, found))
 
     def excess(self, costs: FloatArray) -> float:
         """By how much of C_i the masses of a sample exceed it at most."""
-        n_cells, _, masses, _, _ = self._cells()
+        n_cells, _, masses, _, _ = self.cells()
         owner = np.repeat(np.arange(len(n_cells)), n_cells)
         used = np.bincount(owner, masses, minlength=len(n_cells)).astype(np.float64)
         return excess(used, costs, float(n_cells.max(initial=0)))
 
-    def _cells(self) -> Cells:
-        """Those of all samples."""
-        n_cells = np.array([len(masses) for masses in self.masses], np.int32)
-        sizes, masses = np.concatenate(self.sizes), np.concatenate(self.masses)
-        return Cells(n_cells, sizes, masses, np.concatenate(self.leaves), np.concatenate(self.levels))
+    def _most(self, cells: Cells) -> int:
+        """Columns above the leaves of cells, at most."""
+        return int(np.diff(self.lattice.paths_ptr)[cells.leaves].sum())
 
     def held(self, samples: PtrArray | None = None) -> Updates:
         """Marginals z of some samples, or of all."""
-        which = range(len(self.masses)) if samples is None else samples
-        n_cells = np.array([len(self.masses[i]) for i in which], np.int32)
-        kept = [np.concatenate([table[i] for i in which]) for table in (self.sizes, self.leaves, self.levels)]
-        indptr = np.zeros(len(n_cells) + 1, np.int64)
-        at_most = int(np.diff(self.lattice.paths_ptr)[kept[1]].sum())
-        columns, values = np.empty(at_most, np.int32), np.empty(at_most)
-        held_kernel(n_cells, *kept, self.lattice.paths_ptr, self.lattice.paths, indptr, columns, values)
-        return Updates(indptr, columns[: indptr[-1]], values[: indptr[-1]])
-
-
-class LevelSteps(Steps):
-    """Steps of a sample's levels and masses."""
-
-    layout: LevelLayout
-
-    def __init__(
-        self, layout: LevelLayout, costs: FloatArray, norms: FloatArray, alpha: FloatArray, allow_empty: bool
-    ) -> None:
-        super().__init__(layout, costs, norms, alpha, allow_empty)
-        self.part = ALL
-        self.ends = LevelPointers(
-            self.local_ptr,
-            pointers(layout.n_cells),
-            pointers(layout.n_leaves),
-            pointers(layout.n_path),
-            pointers(layout.n_children),
-            pointers(layout.n_cells.astype(np.int64) * layout.n_local),
-        )
-
-    def _visit(
-        self, which: PtrArray, gram: FloatArray, room: FloatArray, tolerance: float, sweeps: int, gaps: FloatArray
-    ) -> float:
-        how = Visit(self.allow_empty, self.part, float(tolerance))
-        block = LevelBlock(which, self.costs, self.norms, self.layout, self.ends, self.alpha, how, gaps)
-        gain = batch_kernel(block, gram, room, len(self.alpha), Sweeps(sweeps))
-        return float(gain)
+        cells = self.cells(samples)
+        found = Updates.empty(len(cells.n_cells), self._most(cells))
+        held_kernel(cells, self.lattice, found)
+        return found.first(found.indptr[-1])
 
 
 def _lattice(columns: Columns, above: Ragged) -> Lattice:
@@ -319,8 +254,9 @@ def _points(n_columns: int) -> Lattice:
 
 
 @kernel
-def keep_kernel(local_ptr, cell_ptr, weight, z, column, leaf_of):
+def keep_kernel(local_ptr, cell_ptr, layout, leaf_of):
     """Cells with mass and the levels of their leaves above zero, in the form in which they are stored."""
+    weight, z, column = layout.weight, layout.z, layout.column
     n = cell_ptr.shape[0] - 1
     sizes, masses = np.empty(weight.shape[0], np.int32), np.empty(weight.shape[0])
     leaves, levels = np.empty(z.shape[0], np.int32), np.empty(z.shape[0])
@@ -346,28 +282,39 @@ def keep_kernel(local_ptr, cell_ptr, weight, z, column, leaf_of):
     return sizes[:cell], masses[:cell], leaves[:at], levels[:at], n_kept, n_entries
 
 
+@inlined
+def _marginals(first, last, leaves, levels, lattice, here, few):
+    """The marginals of one cell, the highest of the levels below every column, into ``here``, which is zero before.
+
+    Returns how many columns they are, which ``few`` then lists, and the highest of all.
+    """
+    m, highest = 0, 0.0
+    for e in range(first, last):
+        if levels[e] <= 0.0:  # of a sample that costs nothing: it would be listed again and again
+            continue
+        highest = max(highest, levels[e])
+        for q in range(lattice.paths_ptr[leaves[e]], lattice.paths_ptr[leaves[e] + 1]):
+            c = lattice.paths[q]
+            if here[c] == 0.0:
+                few[m] = c
+                m += 1
+            here[c] = max(here[c], levels[e])
+    return m, highest
+
+
 @kernel
-def held_kernel(n_cells, sizes, leaves, levels, paths_ptr, paths, indptr, columns, values):
+def held_kernel(cells, lattice, out):
     """Marginals z of every sample, the sum over its cells."""
-    n_columns = 0
-    for c in paths:
-        n_columns = max(n_columns, c + 1)
+    n_cells, sizes, _, leaves, levels = cells
+    indptr, columns, values = out
+    n_columns = lattice.leaf_of.shape[0]
     total, here = np.zeros(n_columns), np.zeros(n_columns)
     some, few = np.empty(n_columns, np.int32), np.empty(n_columns, np.int32)
     cell, at, top = 0, 0, 0
     for i in range(n_cells.shape[0]):
         n = 0
         for _ in range(n_cells[i]):
-            m = 0
-            for e in range(at, at + sizes[cell]):
-                if levels[e] <= 0.0:  # of a sample that costs nothing: it would be listed again and again
-                    continue
-                for q in range(paths_ptr[leaves[e]], paths_ptr[leaves[e] + 1]):
-                    c = paths[q]
-                    if here[c] == 0.0:
-                        few[m] = c
-                        m += 1
-                    here[c] = max(here[c], levels[e])
+            m, _ = _marginals(at, at + sizes[cell], leaves, levels, lattice, here, few)
             for e in range(m):
                 c = few[e]
                 if total[c] == 0.0:
@@ -394,7 +341,7 @@ def beta_kernel(cells, lattice, labels, full, out):
     to the true labels.
     """
     n_cells, sizes, masses, leaves, levels = cells
-    paths_ptr, paths, n_columns = lattice.paths_ptr, lattice.paths, lattice.leaf_of.shape[0]
+    n_columns = lattice.leaf_of.shape[0]
     truth_ptr, truth = labels
     out_ptr, out_columns, out_values = out
     beta, here = np.zeros(n_columns), np.zeros(n_columns)
@@ -408,17 +355,7 @@ def beta_kernel(cells, lattice, labels, full, out):
             some[n] = truth[e]
             n += 1
         for _ in range(n_cells[i]):
-            m, highest = 0, 0.0
-            for e in range(at, at + sizes[cell]):
-                if levels[e] <= 0.0:
-                    continue
-                highest = max(highest, levels[e])
-                for q in range(paths_ptr[leaves[e]], paths_ptr[leaves[e] + 1]):
-                    c = paths[q]
-                    if here[c] == 0.0:
-                        few[m] = c
-                        m += 1
-                    here[c] = max(here[c], levels[e])
+            m, highest = _marginals(at, at + sizes[cell], leaves, levels, lattice, here, few)
             mass = masses[cell] if full else highest
             for e in range(truth_ptr[i], truth_ptr[i + 1]):
                 beta[truth[e]] += mass - here[truth[e]]

@@ -25,12 +25,12 @@ contracted: attach their children to their parent, and z_n = min(z_parent, Σ_c 
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from nhsvm._jit import done_by, inlined, kernel
-from nhsvm.engine.dual.batch import step, workspace_of
+from nhsvm.engine.dual.block import Layout, step, workspace_of
 from nhsvm.typing import FloatArray, PtrArray
 
 _ROUNDS = 10  # Newton's method has settled by then, or it cycles
@@ -382,7 +382,7 @@ class MarginalBlock(NamedTuple):
     costs: FloatArray
     norms: FloatArray
     local_ptr: PtrArray
-    layout: Any
+    layout: Layout
     alpha: FloatArray
     allow_empty: bool
     tolerance: float

@@ -13,17 +13,15 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from nhsvm._jit import inlined, kernel
 from nhsvm.engine.certificate import UNIT
-from nhsvm.engine.dual.batch import Sweeps, batch_kernel
-from nhsvm.engine.dual.block import Steps, warm_start_factors
+from nhsvm.engine.dual.block import Steps, flat, pointers, warm_start_factors
 from nhsvm.engine.dual.marginal_step import MarginalBlock
 from nhsvm.engine.samples import Updates
 from nhsvm.hierarchy.graph import Ragged
 from nhsvm.threads import Team
-from nhsvm.typing import FloatArray, IntArray, PtrArray
+from nhsvm.typing import Array, ByteArray, FloatArray, IntArray, PtrArray
 
 
 class Active(NamedTuple):
@@ -32,9 +30,18 @@ class Active(NamedTuple):
     n_local: IntArray  # by sample
     column: IntArray  # ascending for every sample, so parents come first
     parent: IntArray  # position among those of the sample, −1 for a root
-    own: npt.NDArray[np.uint8]  # a true label
+    own: ByteArray  # a true label
     gradient: FloatArray
     held: FloatArray  # marginals, which steps change
+
+    def sizes(self) -> tuple[Array, ...]:
+        """There are no other lists."""
+        return ()
+
+    def block(self, steps: Steps, which: PtrArray, tolerance: float, gaps: FloatArray) -> MarginalBlock:
+        """Some of the samples, for :func:`.batch_kernel`."""
+        costs, norms, alpha, allow_empty = steps.costs, steps.norms, steps.alpha, steps.allow_empty
+        return MarginalBlock(which, costs, norms, steps.ends[0], self, alpha, allow_empty, tolerance, gaps)
 
 
 class MarginalLists(NamedTuple):
@@ -49,13 +56,7 @@ class MarginalLists(NamedTuple):
 class Marginals:
     """The marginals of all samples: ragged lists in one pool that grows as samples need more room.
 
-    Parameters
-    ----------
-    truth : Ragged
-        Columns of the true labels of every sample.
-    costs : array of n_samples
-    above : Ragged
-        Columns next above every column, one at most.
+    ``truth`` has the columns of the true labels of every sample, ``above`` those next above every column, one at most.
     """
 
     def __init__(self, truth: Ragged, costs: FloatArray, above: Ragged) -> None:
@@ -71,42 +72,28 @@ class Marginals:
 
     @property
     def n_planes(self) -> int:
-        """Numbers that are kept."""
         return int(self.count.sum())
 
-    def flat(self) -> tuple[PtrArray, npt.NDArray[np.int64]]:
+    def flat(self) -> tuple[PtrArray, PtrArray]:
         """(indptr, positions in the pool) of all marginals, sample by sample."""
-        indptr = np.concatenate([[0], np.cumsum(self.count, dtype=np.int64)]).astype(np.int64)
-        return indptr, np.arange(indptr[-1]) + np.repeat(self.start - indptr[:-1], self.count)
+        return flat(self.start, self.count)
 
-    def layout(self, samples: PtrArray, rewards: FloatArray, chosen: npt.NDArray[np.uint8], team: Team) -> Active:
+    def layout(self, samples: PtrArray, rewards: FloatArray, chosen: ByteArray, team: Team) -> Active:
         """Nodes that may move; ``rewards`` and ``chosen`` have a column each for every column of U."""
         n = len(samples)
         size = np.empty(n, np.int32)
-        team.split(n, lambda lo, hi: _sizes_kernel(lo, hi, samples, self.start, self.count, self.column, chosen, size))
-        indptr = np.concatenate([[0], np.cumsum(size, dtype=np.int64)])
+        lists = MarginalLists(self.start, self.count, self.column, self.z)
+        team.split(n, lambda lo, hi: _sizes_kernel(lo, hi, samples, lists, chosen, size))
+        indptr = pointers(size)
         total = int(indptr[-1])
         column, parent, own = np.empty(total, np.int32), np.empty(total, np.int32), np.empty(total, np.uint8)
         made = Active(size, column, parent, own, np.empty(total), np.empty(total))
-        lists = MarginalLists(self.start, self.count, self.column, self.z)
-        team.split(
-            n,
-            lambda lo, hi: _active_kernel(
-                lo, hi, samples, lists, chosen, rewards, self.parent, self.truth, indptr, made
-            ),
-        )
+        parts = samples, lists, chosen, rewards, self.parent, self.truth, indptr, made
+        team.split(n, lambda lo, hi: _active_kernel(lo, hi, *parts))
         return made
 
-    def steps(
-        self, layout: Active, costs: FloatArray, norms: FloatArray, alpha: FloatArray, allow_empty: bool
-    ) -> MarginalSteps:
-        """Block steps on a layout."""
-        return MarginalSteps(layout, costs, norms, alpha, allow_empty)
-
     def rescale(self, factors: FloatArray) -> None:
-        """Multiply all variables of every sample."""
-        indptr, at = self.flat()
-        self.z[at] *= np.repeat(factors, np.diff(indptr))
+        self.z[self.flat()[1]] *= np.repeat(factors, self.count)
 
     def warm_start(self, before: FloatArray, now: FloatArray) -> None:
         """Make these variables of one C fit for the next costs; see :func:`.warm_start_factors`.
@@ -116,7 +103,8 @@ class Marginals:
         _, at = self.flat()
         owner = np.repeat(np.arange(len(self.count)), self.count)
         n_columns = len(self.parent)
-        true = np.isin(owner * n_columns + self.column[at], self._true_places(n_columns))
+        true_owner = np.repeat(np.arange(len(self.count)), self.truth.sizes())
+        true = np.isin(owner * n_columns + self.column[at], true_owner * n_columns + self.truth.indices)
         used = np.zeros(len(self.count))  # at least so much is on other label sets
         np.maximum.at(used, owner, np.where(true, before[owner] - self.z[at], self.z[at]))
         all_there = np.bincount(owner[true], minlength=len(used)) == self.truth.sizes()
@@ -125,15 +113,10 @@ class Marginals:
         factors = np.where(all_there, np.minimum(warm_start_factors(used, before, now), ratio), ratio)
         self.z[at] = self.z[at] * factors[owner] + true * (now - factors * before)[owner]
 
-    def _true_places(self, n_columns: int) -> npt.NDArray[np.int64]:
-        owner = np.repeat(np.arange(len(self.count)), self.truth.sizes())
-        return owner * n_columns + self.truth.indices
-
     def keep(self, samples: PtrArray, layout: Active) -> None:
         """Store the marginals above zero."""
         used = layout.held > 0.0
-        ends = np.concatenate([[0], np.cumsum(layout.n_local, dtype=np.int64)])
-        indptr = np.concatenate([[0], np.cumsum(used)])[ends]
+        indptr = pointers(used)[pointers(layout.n_local)]
         size = np.diff(indptr).astype(np.int32)
         more = size > self.room[samples]
         room = 2 * size[more].astype(np.int64)
@@ -160,35 +143,18 @@ class Marginals:
 
     def beta(self, costs: FloatArray) -> Updates:
         """β_in of all samples: one subtraction each, which no sum has come before."""
-        truth, (indptr, at) = self.truth, self.flat()
-        n = int(indptr[-1]) + len(truth.indices)
-        found = Updates(np.zeros(len(costs) + 1, np.int64), np.empty(n, np.int32), np.empty(n))
-        total = _beta_kernel(indptr, self.column[at], self.z[at], *truth, costs, *found)
-        return Updates(found.indptr, found.columns[:total], found.values[:total])
+        indptr, at = self.flat()
+        found = Updates.empty(len(costs), len(at) + len(self.truth.indices))
+        return found.first(_beta_kernel(indptr, self.column[at], self.z[at], *self.truth, costs, *found))
 
     def excess(self, costs: FloatArray) -> float:
-        """By how much of C_i the dual variables of a sample exceed it at most."""
         return 0.0
 
 
-class MarginalSteps(Steps):
-    """Exact steps of a sample's marginals."""
-
-    layout: Active
-
-    def _visit(
-        self, which: PtrArray, gram: FloatArray, room: FloatArray, tolerance: float, sweeps: int, gaps: FloatArray
-    ) -> float:
-        block = MarginalBlock(
-            which, self.costs, self.norms, self.local_ptr, self.layout, self.alpha, self.allow_empty, tolerance, gaps
-        )
-        gain = batch_kernel(block, gram, room, len(self.alpha), Sweeps(sweeps))
-        return float(gain)
-
-
 @kernel
-def _sizes_kernel(first, last, samples, start, count, column, chosen, size):
+def _sizes_kernel(first, last, samples, lists, chosen, size):
     """How many nodes each sample has in its list or among the chosen."""
+    start, count, column, _ = lists
     for t in range(first, last):
         i = samples[t]
         n = 0

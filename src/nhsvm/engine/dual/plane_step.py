@@ -369,7 +369,7 @@ def _path_changes(amounts, leaf, y, m, ptr, idx, alpha, least, slot, beta, colum
 
 
 @inlined
-def _keep_used(leaf, weight, value, loss, scale, before, m):
+def keep_used(leaf, weight, value, loss, scale, before, m):
     """Move the planes that have, or had, a weight to the front; returns how many they are."""
     n = 0
     for k in range(m):
@@ -404,7 +404,7 @@ def batch_kernel(batch, found, before, gram, corrections, paths, tolerance, swee
     ``value`` holds the gradients from before the batch. ``corrections[place[n], t]`` is what the steps taken since have
     added to the score of column n for sample t: they are known from the inner products ``gram`` of the samples.
     """
-    leaves, costs, norms = batch.leaves, batch.costs, batch.squared_norms
+    _, leaves, costs, norms = batch
     leaf, weight, value, loss, scale, size = found.leaf, found.weight, found.value, found.loss, found.scale, found.size
     ptr, idx, n_columns = paths.ptr, paths.idx, paths.alpha.shape[0]
     n_batch, width = leaf.shape
@@ -449,7 +449,7 @@ def batch_kernel(batch, found, before, gram, corrections, paths, tolerance, swee
                 for u in range(row.shape[0]):
                     row[u] += c * products[u]
             if sweep == 0:  # later sweeps are for the working set
-                size[t] = _keep_used(leaf[t], weight[t], value[t], loss[t], scale[t], before[t], m)
+                size[t] = keep_used(leaf[t], weight[t], value[t], loss[t], scale[t], before[t], m)
         if not changed:
             break
     return total

@@ -8,21 +8,24 @@ to the true leaf, whose plane is zero. With κ_il = 1 (Eq. 10), or 1/‖∧̃(l)
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from nhsvm._jit import inlined, kernel
 from nhsvm.columns import Columns
 from nhsvm.engine.certificate import CANCELLED, excess, gamma, path_doubt
-from nhsvm.engine.dual.block import Paths, warm_start_factors
+from nhsvm.engine.dual.block import Paths, flat, pointers, warm_start_factors
 from nhsvm.engine.dual.plane_step import batch_kernel
 from nhsvm.engine.samples import Updates
 from nhsvm.oracles.leaves import Proposals
-from nhsvm.typing import FloatArray, IntArray, PtrArray
+from nhsvm.typing import Array, FloatArray, IntArray, PtrArray
+
+if TYPE_CHECKING:
+    from nhsvm.oracles.leaves import SingleLabel
 
 _CHUNK = 4096  # samples whose losses are looked up at a time
+NO_LEAVES = np.empty(0, np.int32)  # no label is the true one alone
 
 
 class Batch(NamedTuple):
@@ -50,11 +53,9 @@ class Planes:
 
     The planes of sample i are ``leaf[start[i] : start[i] + count[i]]``, with ``weight`` a_il, ``loss`` Δ(l, y_i) and
     ``scale`` κ_il beside it.
-
-    Parameters
-    ----------
-    n_samples : int
     """
+
+    sign = -1.0  # of what a plane adds to β of the columns of its leaf
 
     def __init__(self, n_samples: int) -> None:
         self.start = np.zeros(n_samples, dtype=np.int64)
@@ -78,18 +79,25 @@ class Planes:
         return Pool(self.start, self.count, self.leaf, self.weight, self.loss, self.scale)
 
     def improve(
-        self, batch: Batch, found: Proposals, gram: npt.NDArray[Any], paths: Paths, tolerance: float, sweeps: int
+        self, batch: Batch, found: Proposals, gram: Array, paths: Paths, tolerance: float, sweeps: int
     ) -> tuple[Updates, float]:
         """Block steps for the samples of a batch, in order; returns the change of U and the gain of the dual."""
-        self._make_room(2 * int(found.size.sum()))
-        entries = int((found.size.astype(np.int64) + 1).sum()) * paths.longest
+        before, entries = found.weight.copy(), self.entries(found, paths)
         corrections = np.empty((min(len(paths.alpha), entries), len(batch.samples)), dtype=gram.dtype)
-        before = found.weight.copy()
         gain = batch_kernel(batch, found, before, gram, corrections, paths, tolerance, sweeps)
-        indptr = np.zeros(len(batch.samples) + 1, np.int64)
-        updates = Updates(indptr, np.empty(entries, np.int32), np.empty(entries, np.float64))
-        _store_kernel(batch, found, before, paths, self.room, self._top, self.pool, updates)
-        return updates, gain
+        return self.store(batch, found, before, paths, entries), gain
+
+    @staticmethod
+    def entries(found: Proposals, paths: Paths) -> int:
+        """Columns that the steps of a batch change, at most."""
+        return int((found.size.astype(np.int64) + 1).sum()) * paths.longest
+
+    def store(self, batch: Batch, found: Proposals, before: FloatArray, paths: Paths, entries: int) -> Updates:
+        """Keep the planes with weight of a batch; what the change of their weights does to U."""
+        self._make_room(2 * int(found.size.sum()))
+        updates = Updates.empty(len(batch.samples), entries)
+        _store_kernel(batch, found, before, self.sign, paths, self.room, self._top, self.pool, updates)
+        return updates
 
     def add(self, samples: PtrArray, found: Proposals) -> None:
         """Keep all planes that were proposed, for a pass over planes to choose from."""
@@ -101,17 +109,22 @@ class Planes:
         if self._top[0] + extra <= len(self.leaf):
             return
         size = max(len(self.leaf), 2 * (int(self.room.sum()) + extra))
-        start, top = self.start.copy(), self._top.copy()  # an interrupt must find either the old lists or the new
+        ends = pointers(self.room)
+        at, to = self.flat()[1], flat(ends[:-1], self.count)[1]
         leaf = np.zeros(size, dtype=np.int32)
         weight, loss, scale = (np.zeros(size) for _ in range(3))
-        old = self.leaf, self.weight, self.loss, self.scale
-        _compact_kernel(start, self.count, self.room, *old, leaf, weight, loss, scale, top)
-        vars(self).update(start=start, _top=top, leaf=leaf, weight=weight, loss=loss, scale=scale)  # in one step
+        leaf[to], weight[to], loss[to], scale[to] = self.leaf[at], self.weight[at], self.loss[at], self.scale[at]
+        start, top = ends[:-1].copy(), ends[-1:].copy()
+        # in one step: an interrupt must find either the old lists or the new
+        vars(self).update(start=start, _top=top, leaf=leaf, weight=weight, loss=loss, scale=scale)
 
-    def flat(self) -> tuple[PtrArray, npt.NDArray[np.int64]]:
+    def flat(self) -> tuple[PtrArray, PtrArray]:
         """(indptr, positions in the pool) of all planes, sample by sample."""
-        indptr = np.concatenate([[0], np.cumsum(self.count, dtype=np.int64)]).astype(np.int64)
-        return indptr, np.arange(indptr[-1]) + np.repeat(self.start - indptr[:-1], self.count)
+        return flat(self.start, self.count)
+
+    def owners(self) -> PtrArray:
+        """The sample of every plane, sample by sample."""
+        return np.repeat(np.arange(len(self.count)), self.count)
 
     def mass(self) -> float:
         """Σ a_il Δ(l, y_i)."""
@@ -119,13 +132,12 @@ class Planes:
         return float(np.sum(self.weight[at] * self.loss[at]))  # BLAS would sum by its number of threads
 
     def excess(self, costs: FloatArray) -> float:
-        """By how much of C_i the dual variables of a sample exceed it at most."""
         return excess(self.used(), costs, float(self.count.max(initial=0)))
 
     def used(self) -> FloatArray:
         """Σ_l a_il of every sample."""
-        owner = np.repeat(np.arange(len(self.count)), self.count)
-        return np.bincount(owner, self.weight[self.flat()[1]], minlength=len(self.count)).astype(np.float64)
+        weight = self.weight[self.flat()[1]]
+        return np.bincount(self.owners(), weight, minlength=len(self.count)).astype(np.float64)
 
     def doubt(self, leaves: IntArray, lengths: FloatArray, columns: Columns) -> FloatArray:
         """What rounding may have done to :meth:`coefficients`; see :func:`nhsvm.engine.certificate.path_doubt`."""
@@ -136,7 +148,7 @@ class Planes:
         """:meth:`mass`, and no more than it is without rounding: a sum of numbers that are not negative."""
         return self.mass() * (1.0 - gamma(float(self.n_planes + 8)))
 
-    def describe(self, leaves: IntArray, oracle: Any) -> None:
+    def describe(self, leaves: IntArray, oracle: SingleLabel) -> None:
         """Take Δ and κ of all planes from the oracle, whose loss may have changed since they were found."""
         indptr, at = self.flat()
         for lo in range(0, len(leaves), _CHUNK):
@@ -160,30 +172,26 @@ class Planes:
         self.rescale(warm_start_factors(self.used(), before, now))
 
     def coefficients(self, leaves: IntArray, columns: Columns) -> Updates:
-        """α_n β_in of all samples."""
-        indptr, at = self.flat()
-        leaf = self.leaf[at]
-        size = columns.paths.sizes()
-        bound = np.bincount(np.repeat(np.arange(len(leaves)), self.count), weights=size[leaf], minlength=len(leaves))
-        entries = int(bound.sum()) + int(size[leaves[self.count > 0]].sum())
-        found = Updates(np.zeros(len(leaves) + 1, np.int64), np.empty(entries, np.int32), np.empty(entries))
-        amounts = self.weight[at] * self.scale[at]
-        total = _coefficients_kernel(leaves, indptr, leaf, amounts, *columns.paths, columns.alpha, *found)
-        return Updates(found.indptr, found.columns[:total], found.values[:total])
+        """α_n β_in of all samples; ``leaves`` are the true ones, or none."""
+        at = self.flat()[1]
+        return spread(self.count, self.leaf[at], self.sign * self.weight[at] * self.scale[at], columns, leaves)
 
 
-@kernel
-def _compact_kernel(start, count, room, old_leaf, old_weight, old_loss, old_scale, leaf, weight, loss, scale, top):
-    at = 0
-    for i in range(start.shape[0]):
-        for k in range(count[i]):
-            leaf[at + k] = old_leaf[start[i] + k]
-            weight[at + k] = old_weight[start[i] + k]
-            loss[at + k] = old_loss[start[i] + k]
-            scale[at + k] = old_scale[start[i] + k]
-        start[i] = at
-        at += room[i]
-    top[0] = at
+def spread(
+    sizes: IntArray, leaf: IntArray, amounts: FloatArray, columns: Columns, own: IntArray = NO_LEAVES
+) -> Updates:
+    """Amounts on leaves, lists of these sizes one after the other, as α_n times their sums on columns.
+
+    The path of the leaf ``own`` of every list, if there are such, gives what the others get.
+    """
+    length = columns.paths.sizes()
+    most = np.bincount(np.repeat(np.arange(len(sizes)), sizes), length[leaf], len(sizes))
+    if len(own):
+        most += length[own]
+    room = int(np.minimum(most, columns.n_columns).sum())
+    made = Updates.empty(len(sizes), room)
+    total = _coefficients_kernel(pointers(sizes), leaf, amounts, own, columns.paths, columns.alpha, made)
+    return made.first(total)
 
 
 @inlined
@@ -199,13 +207,32 @@ def _add(beta, amount, leaf, ptr, idx, seen, stamp, touched, n_touched):
     return n_touched
 
 
+@inlined
+def _put(t, i, n, least, found, room, top, pool):
+    """The planes of the t-th sample that have more than the ``least`` weight, n of them, become those of sample i."""
+    start, count, leaf, weight, loss, scale = pool
+    if n > room[i]:
+        room[i] = 2 * n
+        start[i] = top[0]
+        top[0] += room[i]
+    count[i] = 0
+    for k in range(found.size[t]):
+        if found.weight[t, k] > least:
+            at = start[i] + count[i]
+            leaf[at], weight[at] = found.leaf[t, k], found.weight[t, k]
+            loss[at], scale[at] = found.loss[t, k], found.scale[t, k]
+            count[i] += 1
+
+
 @kernel
-def _store_kernel(batch, found, before, paths, room, top, pool, out):
-    """Put the planes with weight into the pool, and list what the change of weights does to U."""
+def _store_kernel(batch, found, before, sign, paths, room, top, pool, out):
+    """Put the planes with weight into the pool, and list what the change of weights does to U.
+
+    The true leaf, if there is one, gives what the others get.
+    """
     samples, leaves = batch.samples, batch.leaves
-    leaf, weight, loss, scale, size = found.leaf, found.weight, found.loss, found.scale, found.size
+    leaf, weight, scale, size = found.leaf, found.weight, found.scale, found.size
     ptr, idx, alpha, _ = paths
-    start, count, pool_leaf, pool_weight, pool_loss, pool_scale = pool
     out_ptr, out_columns, out_values = out
     n_columns = alpha.shape[0]
     beta = np.zeros(n_columns)
@@ -219,16 +246,17 @@ def _store_kernel(batch, found, before, paths, room, top, pool, out):
         n_kept = 0
         largest = 0.0
         for k in range(size[t]):
-            change = (weight[t, k] - before[t, k]) * scale[t, k]
+            change = sign * (weight[t, k] - before[t, k]) * scale[t, k]
             if weight[t, k] > 0.0:
                 n_kept += 1
             if change != 0.0:
-                toward += change
+                toward -= change
                 largest = max(largest, abs(change))
-                n_touched = _add(beta, -change, leaf[t, k], ptr, idx, seen, t + 1, touched, n_touched)
+                n_touched = _add(beta, change, leaf[t, k], ptr, idx, seen, t + 1, touched, n_touched)
         if largest == 0.0:
             continue
-        n_touched = _add(beta, toward, leaves[t], ptr, idx, seen, t + 1, touched, n_touched)
+        if leaves.shape[0] > 0:
+            n_touched = _add(beta, toward, leaves[t], ptr, idx, seen, t + 1, touched, n_touched)
         for k in range(n_touched):
             n = touched[k]
             if abs(beta[n]) > CANCELLED * largest:  # shared nodes cancel up to rounding
@@ -236,61 +264,41 @@ def _store_kernel(batch, found, before, paths, room, top, pool, out):
                 out_values[at] = alpha[n] * beta[n]
                 at += 1
             beta[n] = 0.0
-        i = samples[t]
-        if n_kept > room[i]:
-            room[i] = 2 * n_kept
-            start[i] = top[0]
-            top[0] += room[i]
-        count[i] = 0
-        for k in range(size[t]):
-            if weight[t, k] > 0.0:
-                pool_leaf[start[i] + count[i]] = leaf[t, k]
-                pool_weight[start[i] + count[i]] = weight[t, k]
-                pool_loss[start[i] + count[i]] = loss[t, k]
-                pool_scale[start[i] + count[i]] = scale[t, k]
-                count[i] += 1
+        _put(t, samples[t], n_kept, 0.0, found, room, top, pool)
     out_ptr[samples.shape[0]] = at
 
 
 @kernel
 def _keep_kernel(samples, found, room, top, pool):
-    leaf, weight, loss, scale, size = found.leaf, found.weight, found.loss, found.scale, found.size
-    start, count, p_leaf, p_weight, p_loss, p_scale = pool
     for t in range(samples.shape[0]):
-        i = samples[t]
-        if size[t] > room[i]:
-            room[i] = 2 * size[t]
-            start[i] = top[0]
-            top[0] += room[i]
-        for k in range(size[t]):
-            at = start[i] + k
-            p_leaf[at], p_weight[at], p_loss[at], p_scale[at] = leaf[t, k], weight[t, k], loss[t, k], scale[t, k]
-        count[i] = size[t]
+        _put(t, samples[t], found.size[t], -1.0, found, room, top, pool)
 
 
 @kernel
-def _coefficients_kernel(leaves, indptr, leaf, weight, ptr, idx, alpha, out_ptr, out_columns, out_values):
+def _coefficients_kernel(indptr, leaf, amounts, own, paths, alpha, out):
+    ptr, idx = paths
+    out_ptr, out_columns, out_values = out
     beta = np.zeros(alpha.shape[0])
     seen = np.zeros(alpha.shape[0], np.int32)
     touched = np.empty(alpha.shape[0], np.int32)
     at = 0
-    for i in range(leaves.shape[0]):
+    for i in range(indptr.shape[0] - 1):
         out_ptr[i] = at
         toward = 0.0
         n_touched = 0
         largest = 0.0
         for k in range(indptr[i], indptr[i + 1]):
-            toward += weight[k]
-            largest = max(largest, weight[k])
-            n_touched = _add(beta, -weight[k], leaf[k], ptr, idx, seen, i + 1, touched, n_touched)
-        if indptr[i + 1] > indptr[i]:  # paths of planes may be empty
-            n_touched = _add(beta, toward, leaves[i], ptr, idx, seen, i + 1, touched, n_touched)
+            toward -= amounts[k]
+            largest = max(largest, abs(amounts[k]))
+            n_touched = _add(beta, amounts[k], leaf[k], ptr, idx, seen, i + 1, touched, n_touched)
+        if own.shape[0] > 0 and indptr[i + 1] > indptr[i]:  # paths of planes may be empty
+            n_touched = _add(beta, toward, own[i], ptr, idx, seen, i + 1, touched, n_touched)
         for k in range(n_touched):
             n = touched[k]
-            if abs(beta[n]) > CANCELLED * largest:
+            if abs(beta[n]) > CANCELLED * largest:  # shared nodes, and labels that are true and others, cancel
                 out_columns[at] = n
                 out_values[at] = alpha[n] * beta[n]
                 at += 1
             beta[n] = 0.0
-    out_ptr[leaves.shape[0]] = at
+    out_ptr[indptr.shape[0] - 1] = at
     return at

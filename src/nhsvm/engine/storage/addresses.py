@@ -9,20 +9,20 @@ and serve many passes. Only the address within a short row is kept, in two bytes
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from nhsvm._jit import inlined, kernel, prefetch
 from nhsvm.columns import Columns
 from nhsvm.engine.dual.plane_step import drop_weightless, gradients, visit, workspace
-from nhsvm.engine.storage.row_kernels import FeatureWalk, first_entries, move
+from nhsvm.engine.storage.row_kernels import move
 from nhsvm.threads import Team
-from nhsvm.typing import BoolArray, IntArray, PtrArray
+from nhsvm.typing import Array, BoolArray, IntArray, PtrArray
 
 if TYPE_CHECKING:
     from nhsvm.engine.dual.planes import Planes
+    from nhsvm.engine.storage.rows import RowWeights
 
 ADDRESS_BYTES = 2**26  # bytes of addresses at a time
 KEPT = 4  # times as many are kept while the first pass goes on
@@ -37,25 +37,16 @@ class Addresses(NamedTuple):
     """
 
     first: PtrArray
-    column: npt.NDArray[Any]
+    column: Array
     begin: PtrArray
-    offset: npt.NDArray[Any]
+    offset: Array
     short: BoolArray
 
 
 def find_addresses(
-    weights: Any, samples: PtrArray, leaves: IntArray, planes: Planes, columns: Columns, team: Team
+    weights: RowWeights, samples: PtrArray, leaves: IntArray, planes: Planes, columns: Columns, team: Team
 ) -> Iterator[tuple[PtrArray, Addresses]]:
-    """Some samples at a time, in the order given, and their addresses, which are valid until rows are made anew.
-
-    Parameters
-    ----------
-    weights : RowWeights
-    samples : array of sample numbers
-        Those to find addresses for.
-    leaves : array of n_samples
-    planes, columns, team
-    """
+    """Some samples at a time, in the order given, and their addresses, which are valid until rows are made anew."""
     rows = weights.rows
     used = np.zeros(len(leaves), dtype=bool)
     used[samples] = True
@@ -68,44 +59,34 @@ def find_addresses(
         yield part, _addresses(weights, *_columns_of(used, leaves, planes, columns), team)
 
 
-def _addresses(weights: Any, first: PtrArray, column: IntArray, team: Team) -> Addresses:
-    rows = weights.rows
-    n_threads = len(rows.space.top)  # that have made the rows, and may find room for more
+def _addresses(weights: RowWeights, first: PtrArray, column: IntArray, team: Team) -> Addresses:
+    rows, samples = weights.rows, weights.entries()
     begin = _begins(weights, first)
-    offset = np.empty(begin[-1], dtype=rows.index.dtype)
-    found = Addresses(first, column, begin, offset, rows.size >= 0)
-    blocks, entries, samples = weights.blocks(), weights.begin, weights.entries()
+    found = Addresses(first, column, begin, np.empty(begin[-1], rows.index.dtype), rows.size >= 0)
+    blocks = weights.blocks()
     # features with full rows cost nothing, and are the frequent ones: threads share the entries of the others
-    work_before = np.concatenate([[0], np.cumsum(np.diff(entries) * (rows.size >= 0))])[blocks]
-    cuts = np.searchsorted(work_before, work_before[-1] * np.arange(n_threads + 1) / n_threads)
+    work_before = np.concatenate([[0], np.cumsum(np.diff(weights.begin) * (rows.size >= 0))])[blocks]
+    cuts = np.searchsorted(work_before, work_before[-1] * np.arange(rows.n_threads + 1) / rows.n_threads)
     cuts[-1] = len(blocks) - 1
-    enough = np.zeros(n_threads, dtype=bool)
 
-    def work(lo: int, hi: int) -> None:
-        for p in range(lo, hi):
-            which = range(cuts[p], cuts[p + 1])
-            wide = max((int(blocks[b + 1] - blocks[b]) for b in which), default=0)
-            most = max((int(entries[blocks[b + 1]] - entries[blocks[b]]) for b in which), default=0)
-            cursor = first_entries(weights.indptr, weights.indices, int(blocks[which.start]))
-            targets = begin[:-1].copy()
-            _targets_kernel(weights.indptr, weights.indices, rows.size, first, cursor, targets)
-            who, target, filled = np.empty(most, np.int32), np.empty(most, np.int64), np.empty(wide, np.int64)
-            walk = FeatureWalk(entries, cursor, who, target, filled)
-            enough[p] = all(
-                address_kernel(p, blocks[b], blocks[b + 1], samples, walk, found, targets, rows.arrays, rows.space)
-                for b in which
-            )
+    def work(p: int) -> bool:
+        low, high = cuts[p], cuts[p + 1]
+        walk, targets = weights.walk(blocks[low : high + 1], np.int64), begin[:-1].copy()
+        _targets_kernel(samples.indptr, samples.indices, rows.size, first, walk.cursor, targets)
+        return all(
+            address_kernel(p, blocks[b], blocks[b + 1], samples, walk, found, targets, rows.arrays, rows.space)
+            for b in range(low, high)
+        )
 
-    team.split(n_threads, work)
-    if not enough.all():
+    if not rows.by_threads(team, work):
         raise rows.exhausted()
     return found
 
 
-def _begins(weights: Any, first: PtrArray) -> PtrArray:
+def _begins(weights: RowWeights, first: PtrArray) -> PtrArray:
     """``begin`` of :class:`Addresses`."""
     begin = np.empty(len(first), np.int64)
-    _begins_kernel(weights.indptr, weights.indices, weights.rows.size, first, begin)
+    _begins_kernel(weights.X.indptr, weights.X.indices, weights.rows.size, first, begin)
     return begin
 
 
@@ -308,7 +289,7 @@ def _prefetch_weights(i, samples, rows, addresses):
 @kernel
 def row_pass_kernel(batch, pool, entries, bias, rows, constant, addresses, paths, tolerance, gaps):
     """What :func:`table_pass_kernel` does, for weights in rows, whose ``addresses`` are known."""
-    samples, leaves, costs, norms = batch.samples, batch.leaves, batch.costs, batch.squared_norms
+    samples, leaves, costs, norms = batch
     start, count, pool_leaf, pool_weight, pool_loss, pool_scale = pool
     ptr, idx, n_columns = paths.ptr, paths.idx, paths.alpha.shape[0]
     width = 0

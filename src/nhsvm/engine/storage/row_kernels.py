@@ -8,13 +8,13 @@ full rows and all nodes of short ones; here these few labels get what was left o
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from nhsvm._jit import inlined, kernel, prefetch
-from nhsvm.typing import IntArray, PtrArray
+from nhsvm.engine.samples import first_entry
+from nhsvm.typing import Array, IntArray, PtrArray
 
 
 class FeatureWalk(NamedTuple):
@@ -22,18 +22,31 @@ class FeatureWalk(NamedTuple):
 
     begin: PtrArray  # entries that all samples have in features before each
     cursor: PtrArray  # where every sample has its first feature that is not before the range; moved on
-    who: npt.NDArray[Any]  # samples that hold a feature, feature by feature
-    what: npt.NDArray[Any]  # a number for each of these
+    who: IntArray  # samples that hold a feature, feature by feature
+    what: Array  # a number for each of these
     filled: PtrArray  # by feature: where its list ends so far
 
 
-class FeatureLists(NamedTuple):
-    """The samples of a batch that hold a feature, feature by feature: ``order[starts[k] : starts[k + 1]]``."""
+class RowArrays(NamedTuple):
+    """Rows as kernels read and change them; see :class:`nhsvm.engine.storage.rows.Rows`."""
 
-    features: IntArray
-    starts: IntArray
-    order: IntArray
-    value: npt.NDArray[Any]
+    start: PtrArray
+    size: IntArray
+    room: IntArray
+    column: Array
+    value: Array
+    full: Array
+
+
+class FreeSpace(NamedTuple):
+    """What threads take room from, one entry each; arrays that kernels change."""
+
+    top: PtrArray  # first free entry
+    end: PtrArray
+    holes: PtrArray  # (threads, classes, holes) where rooms begin that rows have left
+    n_holes: PtrArray  # (threads, classes)
+    entry: PtrArray  # (threads, columns) entry of each column in the row at hand, counted on from base
+    base: PtrArray
 
 
 @inlined
@@ -189,14 +202,7 @@ def first_entries(indptr: PtrArray, indices: IntArray, first: int) -> PtrArray:
 @kernel
 def _first_kernel(indptr, indices, first, out):
     for t in range(out.shape[0]):
-        lo, hi = indptr[t], indptr[t + 1]
-        while lo < hi:
-            mid = (lo + hi) // 2
-            if indices[mid] < first:
-                lo = mid + 1
-            else:
-                hi = mid
-        out[t] = lo
+        out[t] = first_entry(indices, indptr[t], indptr[t + 1], first)
 
 
 @kernel
@@ -285,6 +291,53 @@ def rebuild_kernel(p, first, last, samples, updates, walk, rows, space, next_ful
             room[f] = min(size[f] + size[f] // 4 + 1, end[p] - top[p])
             top[p] += room[f]
     return True
+
+
+@inlined
+def _copy(source, target):
+    """One after the other from the first on: the two may overlap."""
+    for k in range(source.shape[0]):
+        target[k] = source[k]
+
+
+@kernel
+def pack_kernel(first, last, old, new):
+    """Rows from ``first`` to ``last`` move to where they are to be; in the old arrays themselves if no row moves up."""
+    start, _, index, value, full, _ = old
+    new_start, size, new_index, new_value, new_full, _ = new
+    for f in range(first, last):
+        at, to, n = start[f], new_start[f], size[f]
+        if n < 0:
+            _copy(full[at], new_full[to])
+        else:
+            _copy(index[at : at + n], new_index[to : to + n])
+            _copy(value[at : at + n], new_value[to : to + n])
+
+
+@kernel
+def norms_kernel(rows, out):
+    """Add the squares of every column."""
+    start, size, index, value, full, _ = rows
+    for f in range(start.shape[0]):
+        if size[f] < 0:
+            for m in range(out.shape[0]):
+                x = np.float64(full[start[f], m])
+                out[m] += x * x
+        for k in range(start[f], start[f] + size[f]):
+            x = np.float64(value[k])
+            out[index[k]] += x * x
+
+
+@kernel
+def rescale_kernel(rows, factors):
+    """Multiply every column by a factor."""
+    start, size, index, value, full, _ = rows
+    for f in range(start.shape[0]):
+        if size[f] < 0:
+            for m in range(factors.shape[0]):
+                full[start[f], m] *= factors[m]
+        for k in range(start[f], start[f] + size[f]):
+            value[k] *= factors[index[k]]
 
 
 @kernel

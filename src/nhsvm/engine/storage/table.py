@@ -2,198 +2,157 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
 from nhsvm._jit import inlined, kernel, prefetch
-from nhsvm.columns import Columns
 from nhsvm.engine.dual.plane_step import drop_weightless, gradients, visit, workspace
-from nhsvm.engine.samples import Samples, Scorer, SparseBatch, Updates, squared_norms, unsigned
-from nhsvm.oracles.leaves import Proposals
+from nhsvm.engine.protocols import Scorer, Weights
+from nhsvm.engine.samples import SparseBatch, SparseSamples, Updates, add_to_constant, first_entry
+from nhsvm.errors import MemoryLimitError
+from nhsvm.hierarchy.graph import Ragged
+from nhsvm.sizes import two_sizes
+from nhsvm.storage import Table
 from nhsvm.storage.kernels import table_kernel
-from nhsvm.storage.samples import csr
-from nhsvm.storage.table import Table, dense_scores
+from nhsvm.storage.samples import Entries
+from nhsvm.storage.weights import dense_scores
 from nhsvm.threads import Team
-from nhsvm.typing import FloatArray, IntArray, PtrArray
+from nhsvm.typing import Array, DType, FloatArray, Matrix, PtrArray
 
 if TYPE_CHECKING:
     from nhsvm.engine.dual.block import Paths
-    from nhsvm.engine.dual.planes import Batch, Planes, Pool
-
-_OVERHEAD = 100  # time that a batch spends on a sample beside its columns, in units of one column
-_BLOCK = 2**20  # numbers in the double-precision buffer of one block of features
-_CACHE = 2**25  # bytes of weights that a processor's cache is taken to hold
-_NEAR, _FAR = 8, 128  # time of one weight read out of order, in units of one in order: from the cache, from memory
-_VECTOR = 4  # time of a product of two vectors, in units of one in a product of matrices
-_NO_LISTS, _NONE = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int32)  # dense samples need no lists of features
-_CHUNK = 1024  # samples that are turned into double precision at a time
+    from nhsvm.engine.dual.planes import Batch, Pool
 
 
-class TableWeights(ABC):
-    """A base of weights that know their samples."""
+class Tuning(NamedTuple):
+    """What weights as a table go by; times are in units of what is read in order, or multiplied as a matrix."""
 
-    n_samples: int
-    n_columns: int
-    bias: float
-    values: npt.NDArray[Any]
-    squared_norms: FloatArray
-    grown = overfull = bulky = False  # a table has the size it has
-    needs_addresses = False  # a weight is found without looking for it
-
-    @abstractmethod
-    def learned(self) -> Table:
-        """U as a model keeps it."""
-
-    @abstractmethod
-    def entries(self) -> Samples:
-        """The samples, as kernels read them."""
-
-    @abstractmethod
-    def column_cost(self) -> float:
-        """Time to read one column by itself, in units of one among all columns."""
-
-    def working_set_is_cheap(self, planes: Planes, columns: Columns) -> bool:
-        """Whether reading only the columns of the working set is much less work than reading them all."""
-        if not planes.n_planes:  # the first labels of all samples would be the same
-            return False
-        used = columns.paths.sizes()[planes.leaf[planes.flat()[1]]].sum() + self.n_samples
-        return bool(self.column_cost() * used < self.n_samples * (self.n_columns + _OVERHEAD))
-
-    def head_scores(self, rows: npt.NDArray[np.int64], head: int, out: npt.NDArray[Any]) -> None:
-        """All scores: a table has nothing that takes long to read."""
-        self.scores(rows, out)
-
-    def add_tails(self, rows: npt.NDArray[np.int64], leaves: IntArray, columns: Columns, found: Proposals) -> None:
-        """Nothing: no scores were left out."""
-        return
-
-    @abstractmethod
-    def scores(self, rows: npt.NDArray[np.int64], out: npt.NDArray[Any]) -> None:
-        """``out[t] = U x`` for the samples ``rows``."""
-
-    def addresses(self, *_: Any) -> Iterator[tuple[PtrArray, None]]:
-        """Nothing: no passes are to follow a batch pass."""
-        return iter(())
-
-    def working_set_pass(
-        self, batch: Batch, pool: Pool, paths: Paths, tolerance: float, gaps: FloatArray, addresses: None = None
-    ) -> float:
-        """Block steps over the working set, one sample after the other; returns the gain of the dual."""
-        gain = table_pass_kernel(batch, pool, *self.entries(), self.bias, self.values, paths, tolerance, gaps)
-        return float(gain)
+    block: int = 2**20  # numbers in the double-precision buffer of one block of features
+    cache: int = 2**25  # bytes of weights that a processor's cache is taken to hold
+    near: float = 8.0  # time of a weight read out of order from the cache
+    far: float = 128.0  # the same from memory
+    vector: float = 4.0  # time of a number in a product of two vectors
+    chunk: int = 1024  # samples that are turned into double precision at a time
 
 
-class SparseWeights(TableWeights):
-    """Samples in CSR form and the weights U of every column (node), stored feature-major.
+TUNING = Tuning()
+
+
+def table_bytes(n_features: int, n_columns: int, dtype: npt.DTypeLike | None) -> int:
+    """Bytes of a table of weights, the constant feature's included."""
+    return (n_features + 1) * n_columns * int(np.dtype(dtype).itemsize)
+
+
+class TableWeights(Weights):
+    """Samples, and a table of weights.
 
     Parameters
     ----------
-    X : csr_array
-        Sorted, without duplicates; float32 or float64.
-    values : array of (n_features + 1, n_columns)
-        U, in the precision to compute with; the last row belongs to the constant feature.
+    X : csr_array or array of (n_samples, n_features)
+        float32 or float64; sparse samples sorted, without duplicates.
+    values : array
+        U, in the precision to compute with: (n_features + 1, n_columns) if ``by_feature``, else the other way round;
+        the last one is that of the constant feature.
     bias : float
         Value of the constant feature, 0 for none.
     """
 
-    def __init__(self, X: sp.csr_array, values: npt.NDArray[Any], bias: float) -> None:
-        self.indptr, self.indices, self.data = X.indptr, X.indices, X.data
-        self.bias = float(bias)
+    by_feature: ClassVar[bool]
+    X: Matrix
+
+    def __init__(self, X: Matrix, values: Array, bias: float) -> None:
+        self.X, self.bias = X, float(bias)
         self.n_samples, self.n_features = X.shape
-        self.values = values
+        self.table = Table(values, self.by_feature)
 
     @classmethod
-    def zeros(cls, X: sp.csr_array, n_columns: int, bias: float, dtype: Any = None) -> SparseWeights:
-        return cls(X, np.zeros((X.shape[1] + 1, n_columns), dtype=dtype or X.dtype), bias)
+    def zeros(
+        cls, X: Matrix, n_columns: int, bias: float, dtype: npt.DTypeLike | None = None, limit: int | None = None
+    ) -> Self:
+        """U = 0, or an error if that is too large."""
+        sides, dtype = (X.shape[1] + 1, n_columns), dtype or X.dtype
+        need = table_bytes(X.shape[1], n_columns, dtype)
+        if limit is not None and need > limit:
+            needed, allowed = two_sizes(need, limit)
+            raise MemoryLimitError(
+                f"a table of weights for {X.shape[1]:,} features and {n_columns:,} nodes needs {needed}, but {allowed} "
+                "may be used; raise memory_limit, use fewer features, or give sparse samples and solver='dual', which "
+                "keeps only the weights that are not zero"
+            )
+        return cls(X, np.zeros(sides if cls.by_feature else sides[::-1], dtype), bias)
 
     @property
-    def n_columns(self) -> int:  # type: ignore[override]
-        return int(self.values.shape[1])
+    def values(self) -> Array:
+        """U; changed in place."""
+        return self.table.values
 
     @property
-    def dtype(self) -> np.dtype[Any]:
-        return self.values.dtype
+    def n_columns(self) -> int:
+        return self.table.n_columns
 
-    @cached_property
-    def squared_norms(self) -> FloatArray:  # type: ignore[override]
-        """‖x_i‖² of every sample, the constant feature included."""
-        return squared_norms(self.indptr, self.data, self.bias)
+    @property
+    def dtype(self) -> DType:
+        return self.table.dtype
 
-    @cached_property
-    def scratch(self) -> IntArray:
-        """A zero for every feature, for the lists of a batch."""
-        return np.zeros(self.n_features, dtype=np.int32)
+    def entries(self) -> Entries:
+        return Entries.of(self.X)
 
-    def coef(self) -> npt.NDArray[Any]:
-        """U as (n_columns, n_features), a view."""
-        return self.values[:-1].T
+    def double(self) -> Self:
+        return self.zeros(self.X, self.n_columns, self.bias, np.float64)
 
-    def intercept(self) -> npt.NDArray[Any]:
-        """What the constant feature adds to the score of every column."""
-        scaled: npt.NDArray[Any] = self.values[-1] * self.values.dtype.type(self.bias)
-        return scaled
+    def rescale(self, factors: FloatArray) -> None:
+        U = self.table.features_first()
+        U *= factors.astype(self.dtype)
 
-    def double(self) -> SparseWeights:
-        """The same in double precision; weights start at zero."""
-        X = csr(self.data, self.indices, self.indptr, (self.n_samples, self.n_features))
-        return SparseWeights.zeros(X, self.n_columns, self.bias, np.float64)
+    def learned(self) -> Table:
+        """The table itself."""
+        return self.table
+
+    def column_scores(self, which: PtrArray, samples: PtrArray, columns: Ragged, base: FloatArray, out: Array) -> None:
+        """Scores of some columns of some samples, with what is added to them."""
+        column_scores_kernel(which, samples, columns, base, *self.entries(), self.bias, self.values, out)
+
+    def working_set_pass(
+        self, batch: Batch, pool: Pool, paths: Paths, tolerance: float, gaps: FloatArray, addresses: object = None
+    ) -> float:
+        return float(table_pass_kernel(batch, pool, *self.entries(), self.bias, self.values, paths, tolerance, gaps))
+
+
+class SparseWeights(SparseSamples, TableWeights):
+    """A table for sparse samples: one row a feature."""
+
+    by_feature = True
+
+    def __init__(self, X: sp.csr_array, values: Array, bias: float) -> None:
+        TableWeights.__init__(self, X, values, bias)
 
     def column_norms(self) -> FloatArray:
-        """‖U_n‖² of every column."""
         total = np.zeros(self.n_columns)
-        step = max(1, _BLOCK // max(1, self.n_columns))
+        step = max(1, TUNING.block // max(1, self.n_columns))
         for lo in range(0, len(self.values), step):
             part = self.values[lo : lo + step].astype(np.float64)
             total += np.einsum("ij,ij->j", part, part)
         return total
 
-    def rescale(self, factors: FloatArray) -> None:
-        """Multiply U_n of every column by a factor."""
-        self.values *= factors.astype(self.values.dtype)
+    def scores(self, rows: PtrArray, out: Array) -> None:
+        table_kernel(rows, self.entries(), self.values, self.bias, out)
 
-    def scores(self, rows: npt.NDArray[np.int64], out: npt.NDArray[Any]) -> None:
-        """``out[t] = U x`` for the samples ``rows``; summed in the precision of ``out``."""
-        table_kernel(rows, self.indptr, self.indices, self.data, self.values, self.bias, out)
-
-    def scorer(self, rows: npt.NDArray[np.int64]) -> Scorer:
-        """``scorer(lo, hi, out)`` fills ``out[lo:hi]`` with the scores of the samples ``rows[lo:hi]``."""
-        return lambda lo, hi, out: self.scores(rows[lo:hi], out[lo:hi])
-
-    def batch(self, rows: npt.NDArray[np.int64]) -> TableBatch:
-        """Samples that change the weights together; does not read the weights."""
+    def batch(self, rows: PtrArray) -> TableBatch:
         return TableBatch(self, rows)
 
-    def learned(self) -> Table:
-        """U as a model keeps it."""
-        return Table(self.values, by_feature=True)
-
-    def entries(self) -> Samples:
-        """The samples, as kernels read them."""
-        return Samples(self.indptr, self.indices, self.data)
-
     def column_cost(self) -> float:
-        """Time to read one column by itself, in units of one among all columns."""
-        return _NEAR if self.values.nbytes <= _CACHE else _FAR
+        return TUNING.near if self.values.nbytes <= TUNING.cache else TUNING.far
 
     def rebuild(self, updates: Updates, team: Team) -> tuple[FloatArray, FloatArray]:
-        """U_n = Σ_t coefficient · x_t from nothing, in double precision, over all samples.
-
-        Returns
-        -------
-        exact, stored : arrays of n_columns
-            ‖U_n‖² of the sums, and of the sums as stored, which differ when the weights are float32.
-        """
+        """U from nothing, in double precision, a block of features at a time: see :meth:`Weights.rebuild`."""
         n_rows = self.n_features + 1
-        step = max(1, _BLOCK // max(1, self.n_columns))
+        step = max(1, TUNING.block // max(1, self.n_columns))
         n_blocks = -(-n_rows // step)
-        exact = np.zeros((n_blocks, self.n_columns))
-        stored = np.zeros((n_blocks, self.n_columns))
+        exact, stored = np.zeros((2, n_blocks, self.n_columns))
         parts = (self.entries(), self.bias, updates)
 
         def work(lo: int, hi: int) -> None:
@@ -203,6 +162,36 @@ class SparseWeights(TableWeights):
 
         team.split(n_blocks, work)
         return exact.sum(axis=0), stored.sum(axis=0)
+
+
+class TableBatch(SparseBatch):
+    """Some sparse samples, for weights as a table."""
+
+    def __init__(self, weights: SparseWeights, rows: PtrArray) -> None:
+        super().__init__(weights, rows, weights.dtype)
+        self.weights = weights
+
+    def apply(self, updates: Updates, team: Team) -> None:
+        """U_n += coefficient · x_t for every update (t, n, coefficient).
+
+        Feature by feature, so that a row of weights is fetched once for all samples. Threads share the features; every
+        weight gets its updates in the order of the samples.
+        """
+        w, (features, starts, order, value) = self.weights, self.lists
+        ptr, columns = unsigned(updates.indptr), unsigned(updates.columns)
+        coefficients = updates.values[: updates.indptr[-1]].astype(w.dtype)
+        parts = (
+            unsigned(features), unsigned(starts[:-1]), unsigned(starts[1:]), unsigned(order), value,
+            ptr[:-1], ptr[1:], columns, coefficients, w.values,
+        )  # fmt: skip
+        # every so many features, not ranges: those met first are the frequent ones, which are fast
+        team.split(team.size, lambda lo, hi: _sparse_apply_kernel(lo, team.size, *parts))
+        add_to_constant(w.bias, updates, w.values[-1])
+
+
+def unsigned(indices: Array) -> Array:
+    """The same indices as unsigned numbers, which kernels need not test for counting from the end."""
+    return indices.view(f"u{indices.itemsize}")
 
 
 @kernel
@@ -226,8 +215,8 @@ def _sparse_apply_kernel(first, step, features, begin, end, order, value, ptr, p
 
 @kernel
 def _rebuild_kernel(first, last, samples, bias, updates, buffer, values, exact, stored):
-    indptr, indices, data = samples.indptr, samples.indices, samples.data
-    ptr, columns, coefficients = updates.indptr, updates.columns, updates.values
+    indptr, indices, data = samples
+    ptr, columns, coefficients = updates
     n_features = values.shape[0] - 1
     n_columns = values.shape[1]
     for f in range(last - first):
@@ -237,14 +226,8 @@ def _rebuild_kernel(first, last, samples, bias, updates, buffer, values, exact, 
         a, b = ptr[t], ptr[t + 1]
         if a == b:
             continue
-        lo, end = indptr[t], indptr[t + 1]
-        hi = end
-        while lo < hi:  # first entry of the block: indices are sorted
-            mid = (lo + hi) // 2
-            if indices[mid] < first:
-                lo = mid + 1
-            else:
-                hi = mid
+        end = indptr[t + 1]
+        lo = first_entry(indices, indptr[t], end, first)
         while lo < end and indices[lo] < last:
             v = data[lo]
             row = buffer[indices[lo] - first]
@@ -264,163 +247,66 @@ def _rebuild_kernel(first, last, samples, bias, updates, buffer, values, exact, 
             stored[m] += y * y
 
 
-class TableBatch(SparseBatch):
-    """Some samples, with lists of who holds a feature, for weights as a table."""
-
-    def apply(self, updates: Updates, team: Team) -> None:
-        """U_n += coefficient · x_t for every update (t, n, coefficient).
-
-        Feature by feature, so that a row of weights is fetched once for all samples. Threads share the features; every
-        weight gets its updates in the order of the samples.
-        """
-        w = self.weights
-        features, starts, order, value = self._lists
-        ptr, columns = unsigned(updates.indptr), unsigned(updates.columns)
-        coefficients = updates.values[: updates.indptr[-1]].astype(w.values.dtype)
-        parts = (
-            unsigned(features), unsigned(starts[:-1]), unsigned(starts[1:]), unsigned(order), value,
-            ptr[:-1], ptr[1:], columns, coefficients, w.values,
-        )  # fmt: skip
-        # every so many features, not ranges: those met first are the frequent ones, which are fast
-        team.split(team.size, lambda lo, hi: _sparse_apply_kernel(lo, team.size, *parts))
-        if w.bias:
-            self._apply_bias(updates, w.values[-1])
-
-
 class DenseWeights(TableWeights):
-    """Samples as a C-ordered array and the weights U of every column (node), a row each.
+    """A table for dense samples, which are in C order: one row a column of U."""
 
-    Parameters
-    ----------
-    X : array of (n_samples, n_features)
-        float32 or float64.
-    values : array of (n_columns, n_features + 1)
-        U, in the precision to compute with; the last entry of a row belongs to the constant feature.
-    bias : float
-        Value of the constant feature, 0 for none.
-    """
-
-    def __init__(self, X: npt.NDArray[Any], values: npt.NDArray[Any], bias: float) -> None:
-        self.X = X
-        self.bias = float(bias)
-        self.n_samples, self.n_features = X.shape
-        self.values = values
-
-    @classmethod
-    def zeros(
-        cls, X: npt.NDArray[Any], n_columns: int, bias: float, dtype: npt.DTypeLike | None = None
-    ) -> DenseWeights:
-        return cls(X, np.zeros((n_columns, X.shape[1] + 1), dtype=dtype or X.dtype), bias)
-
-    @property
-    def n_columns(self) -> int:  # type: ignore[override]
-        return int(self.values.shape[0])
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        return self.values.dtype
+    by_feature = False
 
     @cached_property
-    def squared_norms(self) -> FloatArray:  # type: ignore[override]
-        """‖x_i‖² of every sample, the constant feature included."""
+    def squared_norms(self) -> FloatArray:
         squares: FloatArray = np.einsum("ij,ij->i", self.X, self.X, dtype=np.float64)
         return squares + self.bias**2
 
-    def coef(self) -> npt.NDArray[Any]:
-        """U as (n_columns, n_features), a view."""
-        return self.values[:, :-1]
-
-    def intercept(self) -> npt.NDArray[Any]:
-        """What the constant feature adds to the score of every column."""
-        scaled: npt.NDArray[Any] = self.values[:, -1] * self.values.dtype.type(self.bias)
-        return scaled
-
-    def double(self) -> DenseWeights:
-        """The same in double precision; weights start at zero."""
-        return DenseWeights.zeros(self.X, self.n_columns, self.bias, np.float64)
-
     def column_norms(self) -> FloatArray:
-        """‖U_n‖² of every column."""
         squares: FloatArray = np.einsum("ij,ij->i", self.values, self.values, dtype=np.float64)
         return squares
 
-    def rescale(self, factors: FloatArray) -> None:
-        """Multiply U_n of every column by a factor."""
-        self.values *= factors.astype(self.values.dtype)[:, None]
-
-    def scores(self, rows: npt.NDArray[np.int64], out: npt.NDArray[Any]) -> None:
+    def scores(self, rows: PtrArray, out: Array) -> None:
         """``out[t] = U x`` for the samples ``rows``; summed in the precision of ``out``, or of X if that is higher."""
         dense_scores(self.X, self.values, self.bias, rows, out)
 
-    def _taken(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
+    def taken(self, rows: PtrArray) -> Array:
         """Some samples, in the precision of the weights."""
-        return self.X[rows].astype(self.values.dtype, copy=False)
+        some: Array = self.X[rows].astype(self.dtype, copy=False)
+        return some
 
-    def scorer(self, rows: npt.NDArray[np.int64]) -> Scorer:
-        """``scorer(lo, hi, out)`` fills ``out[lo:hi]`` with the scores of the samples ``rows[lo:hi]``."""
+    def scorer(self, rows: PtrArray) -> Scorer:
         # one product for all of them, so that its bits do not depend on how threads share the rest
-        scores = self._taken(rows) @ self.coef().T
-        scores += self.intercept()
+        scores = self.taken(rows) @ self.table.to_array().T
+        scores += self.table.constant * self.dtype.type(self.bias)
 
-        def part(lo: int, hi: int, out: npt.NDArray[Any]) -> None:
+        def part(lo: int, hi: int, out: Array) -> None:
             out[lo:hi] = scores[lo:hi]
 
         return part
 
-    def batch(self, rows: npt.NDArray[np.int64]) -> DenseBatch:
-        """Samples that change the weights together; does not read the weights."""
+    def batch(self, rows: PtrArray) -> DenseBatch:
         return DenseBatch(self, rows)
-
-    def learned(self) -> Table:
-        """U as a model keeps it."""
-        return Table(self.values, by_feature=False)
-
-    def entries(self) -> Samples:
-        """The samples, as kernels read them; dense ones need no lists of features."""
-        return Samples(_NO_LISTS, _NONE, self.X)
 
     def column_cost(self) -> float:
         """Time of the product of one column by itself, in units of one in a product of matrices."""
-        return _VECTOR
+        return TUNING.vector
 
     def rebuild(self, updates: Updates, team: Team) -> tuple[FloatArray, FloatArray]:
-        """U_n = Σ_t coefficient · x_t from nothing, in double precision, over all samples.
-
-        Returns
-        -------
-        exact, stored : arrays of n_columns
-            ‖U_n‖² of the sums, and of the sums as stored, which differ when the weights are float32.
-        """
+        """U from nothing, in double precision: see :meth:`Weights.rebuild`."""
         indptr, columns, values = updates
         table = sp.csr_array((values, columns, indptr), shape=(self.n_samples, self.n_columns))
         total = np.zeros(self.values.shape)
-        for lo in range(0, self.n_samples, _CHUNK):
-            part = table[lo : lo + _CHUNK].T
-            total[:, :-1] += part @ self.X[lo : lo + _CHUNK].astype(np.float64)
+        for lo in range(0, self.n_samples, TUNING.chunk):
+            part = table[lo : lo + TUNING.chunk].T
+            total[:, :-1] += part @ self.X[lo : lo + TUNING.chunk].astype(np.float64)
         total[:, -1] = self.bias * (table.T @ np.ones(self.n_samples))
         self.values[:] = total
-        exact = np.einsum("ij,ij->i", total, total)
-        return exact, np.einsum("ij,ij->i", self.values, self.values, dtype=np.float64)
+        return np.einsum("ij,ij->i", total, total), self.column_norms()
 
 
 class DenseBatch:
-    """Some samples, copied next to each other.
+    """Some dense samples, copied next to each other, and their inner products."""
 
-    Parameters
-    ----------
-    weights : DenseWeights
-    rows : array of sample numbers
-
-    Attributes
-    ----------
-    gram : array of (n, n)
-        Inner products of the samples.
-    """
-
-    def __init__(self, weights: DenseWeights, rows: npt.NDArray[np.int64]) -> None:
+    def __init__(self, weights: DenseWeights, rows: PtrArray) -> None:
         self.weights = weights
-        self.X = weights._taken(rows)
-        self.gram: npt.NDArray[Any] = self.X @ self.X.T
+        self.X = weights.taken(rows)
+        self.gram: Array = self.X @ self.X.T
         self.gram += weights.bias**2
 
     def apply(self, updates: Updates, team: Team) -> None:
@@ -474,7 +360,7 @@ def table_pass_kernel(batch, pool, indptr, indices, data, bias, values, paths, t
     Dense samples have ``data`` of two dimensions and one row of weights a column; sparse ones have one row a feature.
     The choice is made when the kernel is compiled.
     """
-    samples, leaves, costs, norms = batch.samples, batch.leaves, batch.costs, batch.squared_norms
+    samples, leaves, costs, norms = batch
     start, count, pool_leaf, pool_weight, pool_loss, pool_scale = pool
     ptr, idx, n_columns = paths.ptr, paths.idx, paths.alpha.shape[0]
     width = 0
@@ -551,3 +437,38 @@ def table_pass_kernel(batch, pool, indptr, indices, data, bias, values, paths, t
                 row[x.shape[0]] += bias * changes[k]
         count[i] = drop_weightless(weight, leaf, loss, scale, m)
     return total
+
+
+@kernel
+def column_scores_kernel(which, samples, columns, base, indptr, indices, data, bias, values, out):
+    """See :meth:`nhsvm.engine.protocols.Weights.column_scores`.
+
+    Dense samples have ``data`` of two dimensions and one row of weights a column; sparse ones have one row a feature.
+    The choice is made when the kernel is compiled.
+    """
+    ptr, column = columns
+    x = np.empty(0 if data.ndim == 1 else data.shape[data.ndim - 1], values.dtype)
+    for k in which:
+        i = samples[k]
+        mine = column[ptr[k] : ptr[k + 1]]
+        score = out[ptr[k] : ptr[k + 1]]
+        if data.ndim == 1:
+            constant = values[values.shape[0] - 1]
+            for j in range(mine.shape[0]):
+                score[j] = bias * constant[mine[j]]
+            for e in range(indptr[i], indptr[i + 1]):
+                row = values[indices[e]]
+                for j in range(mine.shape[0]):
+                    score[j] += data[e] * row[mine[j]]
+        else:
+            for f in range(x.shape[0]):
+                x[f] = data[i, f]
+            for j in range(mine.shape[0]):
+                row = values[mine[j]]
+                dot = bias * row[x.shape[0]]
+                for f in range(x.shape[0]):
+                    dot += row[f] * x[f]
+                score[j] = dot
+        added = base[ptr[k] : ptr[k + 1]]
+        for j in range(mine.shape[0]):
+            score[j] += added[j]
