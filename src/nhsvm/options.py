@@ -14,6 +14,7 @@ from textwrap import fill, indent
 from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
 from nhsvm.errors import OptionError
+from nhsvm.oracles import ORACLES
 from nhsvm.registry import Check, Flag, Option
 from nhsvm.sizes import is_number
 
@@ -22,8 +23,8 @@ if TYPE_CHECKING:  # the command line shows its help without scipy and scikit-le
     from nhsvm.weights import Scheme
 
 MARGINS = ("loss", "normalized")
-SET_ORACLES = ("auto", "tree_multilabel", "dag_multilabel", "lp")
-ORACLES = (*SET_ORACLES, "single_label")
+_TRAINING = [spec for spec in ORACLES.specs.values() if spec.trains]
+SET_ORACLES = ("auto", *(spec.name for spec in _TRAINING if not spec.single))
 
 
 # -- checks of one value: (name of the option, value) ------------------------------------------------------------------
@@ -157,12 +158,12 @@ class Options(TypedDict, total=False):
         str,
         Option(
             "auto",
-            '{"auto", "single_label", "tree_multilabel", "dag_multilabel", "lp"}',
+            "{" + ", ".join(f'"{name}"' for name in ("auto", *(spec.name for spec in _TRAINING))) + "}",
             'How the most violating label, or label set, is found in training. "auto" tries all labels; for label sets '
             'it takes the dynamic programme on trees and the search with bounds elsewhere. "lp" is the paper\'s way, '
             "in HiGHS: on a DAG, training (and ``objective_``) is that of a linear relaxation, and predictions take "
             "the integer program where they have to.",
-            _one_of(*ORACLES),
+            _one_of(*SET_ORACLES, *(spec.name for spec in _TRAINING if spec.single)),
         ),
     ]
     fit_intercept: Annotated[

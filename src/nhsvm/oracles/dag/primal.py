@@ -8,23 +8,21 @@ of their time; and from the set of a moment ago it follows weights that have cha
 
 from __future__ import annotations
 
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from nhsvm._jit import inlined, kernel
 from nhsvm.errors import OptionError
 from nhsvm.hierarchy.graph import Graph
-from nhsvm.oracles.dag.core import links_of
-from nhsvm.typing import FloatArray, IntArray
+from nhsvm.oracles.dag.core import Links, links_of
+from nhsvm.oracles.protocol import check_array
+from nhsvm.typing import ByteArray, FloatArray, IntArray
 
 HUGE = 1e300  # a gap that nothing is known of: kernels must not meet infinity
 
 
-def label_gains(
-    graph: Graph, scores: FloatArray, chosen: npt.NDArray[np.uint8], which: IntArray | None = None
-) -> FloatArray:
+def label_gains(graph: Graph, scores: FloatArray, chosen: ByteArray, which: IntArray | None = None) -> FloatArray:
     """s(ŷ ∪ Ā(l)) − s(ŷ without l), for s(y) = Σ_{n∈y} s_n and leaves l.
 
     That is Σ s_n over the nodes of Ā(l) that are not in ŷ; and for a leaf that is in ŷ, over those that no other leaf
@@ -54,23 +52,13 @@ def label_gains(
     array([[ 2., -1., -1.]])
     """
     which = np.arange(graph.n_leaves, dtype=np.int32) if which is None else np.asarray(which, dtype=np.int32)
-    _check(graph, scores, chosen, which)
+    check_array("scores", scores, (len(scores), graph.n_nodes), np.float64)
+    check_array("chosen", chosen, (len(scores), graph.n_nodes), np.uint8)
+    if len(which) and not 0 <= which.min() <= which.max() < graph.n_leaves:
+        raise OptionError(f"which must be positions below {graph.n_leaves}, the number of leaves")
     out = np.empty((len(scores), len(which)))
     _gains_kernel(scores, chosen, graph.leaves, *graph.leaf_ancestors, which, out)
     return out
-
-
-def _check(graph: Graph, scores: FloatArray, chosen: npt.NDArray[Any], which: IntArray) -> None:
-    """Raise unless a kernel can trust the sizes."""
-    shape = (len(scores), graph.n_nodes)
-    for name, array, kind in (("scores", scores, np.float64), ("chosen", chosen, np.uint8)):
-        if array.shape != shape or array.dtype != kind or not array.flags.c_contiguous:
-            raise OptionError(
-                f"{name} must be a C-ordered {np.dtype(kind)} array of shape {shape}, "
-                f"not {array.dtype} of shape {array.shape}"
-            )
-    if len(which) and not 0 <= which.min() <= which.max() < graph.n_leaves:
-        raise OptionError(f"which must be positions below {graph.n_leaves}, the number of leaves")
 
 
 @kernel
@@ -93,70 +81,87 @@ def _gains_kernel(scores, chosen, leaves, indptr, indices, which, out):
             out[t, j] = total
 
 
+@inlined
+def flip_leaves(r, mine, inside, size, least_size, paths_ptr, paths, below, least):
+    """Put leaves in, with all above them, or take them out, with all that only they hold, while one is worth it.
+
+    ``inside`` says of each of the leaves ``mine`` whether it is in, ``below`` of a node how many of these are at or
+    below it; ``least_size`` leaves stay. Returns (how many are in, what they gained).
+    """
+    n, gained = mine.shape[0], 0.0
+    k, left = 0, n  # leaves to be seen until all have been since the last change
+    while left > 0:
+        own = np.int64(inside[k])
+        worth = 0.0
+        for q in range(paths_ptr[mine[k]], paths_ptr[mine[k] + 1]):
+            worth += r[paths[q]] if below[paths[q]] == own else 0.0  # only this leaf holds it, or would
+        sign = 1 - 2 * own
+        left -= 1
+        if sign * worth > least and (own == 0 or size > least_size):
+            gained += sign * worth
+            inside[k] = 1 - own
+            size += sign
+            for q in range(paths_ptr[mine[k]], paths_ptr[mine[k] + 1]):
+                below[paths[q]] += sign
+            left = n - 1
+        k = k + 1 if k + 1 < n else 0
+    return size, gained
+
+
+@inlined
+def best_leaf(r, mine, paths_ptr, paths):
+    """Which of some leaves is best by itself, the first of equals, and what it is worth."""
+    best, top = 0, -1e300
+    for k in range(mine.shape[0]):
+        worth = 0.0
+        for q in range(paths_ptr[mine[k]], paths_ptr[mine[k] + 1]):
+            worth += r[paths[q]]
+        if worth > top:
+            best, top = k, worth
+    return best, top
+
+
 @kernel
 def flip_leaves_kernel(rewards, scales, chosen, gap, leaves, path_ptr, path, allow_empty):
-    """Put leaves in, with all above them, or take them out, with all that only they hold, while one is worth it.
+    """Better sets by :func:`flip_leaves`.
 
     ``gap`` is what better sets could exceed these by, and falls by what they gain; where it is 0 nothing is done.
     """
     n, n_leaves = chosen.shape[1], leaves.shape[0]
-    below = np.empty(n, np.int32)  # leaves of the set at or below a node
+    below, mine = np.empty(n, np.int32), np.arange(n_leaves).astype(np.int32)
+    inside = np.empty(n_leaves, np.uint8)
     for s in range(chosen.shape[0]):
         if gap[s] <= 0.0:
             continue
-        r, y = rewards[s], chosen[s]
-        for i in range(n):
-            below[i] = 0
-        size, gained = 0, 0.0
+        y, size = chosen[s], 0
+        below[:] = 0
         for k in range(n_leaves):
-            if y[leaves[k]]:
+            inside[k] = y[leaves[k]]
+            if inside[k]:
                 size += 1
                 for e in range(path_ptr[k], path_ptr[k + 1]):
                     below[path[e]] += 1
-        k, left = 0, n_leaves  # leaves to be seen until all have been since the last change
-        while left > 0:
-            own = np.int64(y[leaves[k]])
-            worth = 0.0
-            for e in range(path_ptr[k], path_ptr[k + 1]):
-                worth += r[path[e]] if below[path[e]] == own else 0.0  # only this leaf holds it, or would
-            sign = 1 - 2 * own
-            left -= 1
-            if sign * worth > 1e-12 * scales[s] and (own == 0 or size > 1 or allow_empty):
-                gained += sign * worth
-                size += sign
-                for e in range(path_ptr[k], path_ptr[k + 1]):
-                    below[path[e]] += sign
-                    y[path[e]] = below[path[e]] > 0
-                left = n_leaves - 1
-            k = k + 1 if k + 1 < n_leaves else 0
+        least_size = np.int64(0 if allow_empty else 1)
+        _, gained = flip_leaves(rewards[s], mine, inside, size, least_size, path_ptr, path, below, 1e-12 * scales[s])
+        for i in range(n):
+            y[i] = below[i] > 0
         gap[s] = max(0.0, gap[s] - gained)
 
 
 @kernel
 def best_leaf_kernel(rewards, chosen, leaves, path_ptr, path):
-    """The best closure of one leaf; the first of equals."""
+    """The best closure of one leaf."""
+    mine = np.arange(leaves.shape[0]).astype(np.int32)
     for s in range(chosen.shape[0]):
-        r, best, top = rewards[s], 0, -1e308
-        for k in range(leaves.shape[0]):
-            worth = 0.0
-            for e in range(path_ptr[k], path_ptr[k + 1]):
-                worth += r[path[e]]
-            if worth > top:
-                best, top = k, worth
-        for i in range(chosen.shape[1]):
-            chosen[s, i] = 0
+        best, _ = best_leaf(rewards[s], mine, path_ptr, path)
+        chosen[s, :] = 0
         for e in range(path_ptr[best], path_ptr[best + 1]):
             chosen[s, path[e]] = 1
 
 
-def cheapest_leaf(graph: Graph, rewards: FloatArray, chosen: npt.NDArray[np.uint8]) -> None:
-    """Fill in the best closure Ā(l) of a leaf l, for rewards ≤ 0; the first of equals."""
-    cheapest_leaf_kernel(graph.parents.indptr, graph.parents.indices, graph.leaves, rewards, chosen)
-
-
 @kernel
 def cheapest_leaf_kernel(parent_ptr, parent, leaves, rewards, chosen):
-    """See :func:`cheapest_leaf`."""
+    """Fill in the best closure Ā(l) of a leaf l, for rewards ≤ 0; the first of equals."""
     # sums only fall, so a leaf is given up as soon as it is worse than the best so far
     n = rewards.shape[0]
     mark = np.full(n, -1, np.int32)
@@ -190,9 +195,21 @@ def cheapest_leaf_kernel(parent_ptr, parent, leaves, rewards, chosen):
 # -- marginals to sets, on a core --------------------------------------------------------------------------------------
 
 
+class Draft(NamedTuple):
+    """A set on a core that is being made."""
+
+    reward: FloatArray
+    cover: FloatArray
+    links: Links
+    on: ByteArray
+    n_on: IntArray  # children in the set
+
+
 @inlined
-def _switch(i, reward, cover, parent_ptr, parent, on, count):
-    """Put i into the set or take it out; the change of the value. ``count`` is the number of children in the set."""
+def _switch(i, draft):
+    """Put i into the set or take it out; the change of the value."""
+    reward, cover, links, on, count = draft
+    parent_ptr, parent = links.parent_ptr, links.parent
     gain = reward[i]
     if count[i] == 0:
         gain += cover[i]
@@ -215,12 +232,13 @@ def _switch(i, reward, cover, parent_ptr, parent, on, count):
 
 
 @inlined
-def _lift(i, size, reward, cover, parent_ptr, parent, on, count, moved):
+def _lift(i, size, draft, moved):
     """Put i and all that is missing above it into the set, and onto the list; the change of the value, and its size."""
+    parent_ptr, parent, on = draft.links.parent_ptr, draft.links.parent, draft.on
     gain = 0.0
     if on[i]:
         return gain, size
-    gain += _switch(i, reward, cover, parent_ptr, parent, on, count)
+    gain += _switch(i, draft)
     at = size
     moved[size] = i
     size += 1
@@ -230,15 +248,17 @@ def _lift(i, size, reward, cover, parent_ptr, parent, on, count, moved):
         for q in range(parent_ptr[j], parent_ptr[j + 1]):
             p = parent[q]
             if not on[p]:
-                gain += _switch(p, reward, cover, parent_ptr, parent, on, count)
+                gain += _switch(p, draft)
                 moved[size] = p
                 size += 1
     return gain, size
 
 
 @inlined
-def _settle(i, n, reward, cover, child_ptr, child, parent_ptr, parent, marginal, on, count, moved):
+def _settle(i, n, draft, marginal, moved):
     """Below i and all that comes in with it: take children that help, cover what must be. The change of the value."""
+    _, cover, links, on, count = draft
+    child_ptr, child, parent_ptr, parent, _ = links
     gain = 0.0
     moved[0] = i
     at, size = 0, 1
@@ -261,16 +281,16 @@ def _settle(i, n, reward, cover, child_ptr, child, parent_ptr, parent, marginal,
                         ready = False
                         break
                 if ready:
-                    gain += _switch(c, reward, cover, parent_ptr, parent, on, count)
+                    gain += _switch(c, draft)
                     moved[size] = c
                     size += 1
         if count[j] == 0 and cover[j] < 0.0 and pick >= 0:
             before = size
-            more, size = _lift(pick, size, reward, cover, parent_ptr, parent, on, count, moved)
+            more, size = _lift(pick, size, draft, moved)
             # a cover of its own may be cheaper than the child together with what that needs below
             if more < 0.0 and child_ptr[pick] == child_ptr[pick + 1]:
                 for k in range(size - 1, before - 1, -1):
-                    more += _switch(moved[k], reward, cover, parent_ptr, parent, on, count)
+                    more += _switch(moved[k], draft)
                 size = before
                 more = 0.0
             gain += more
@@ -278,8 +298,10 @@ def _settle(i, n, reward, cover, child_ptr, child, parent_ptr, parent, marginal,
 
 
 @inlined
-def _prune(n, reward, cover, state, child_ptr, child, parent_ptr, parent, on, count, worth):
+def _prune(n, state, draft, worth):
     """Take out nodes that are not worth it with all below them, even if every parent may count a child as its own."""
+    reward, cover, links, on, count = draft
+    child_ptr, child, parent_ptr, parent, _ = links
     change = 0.0
     for i in range(n - 1, -1, -1):
         if on[i]:
@@ -301,13 +323,15 @@ def _prune(n, reward, cover, state, child_ptr, child, parent_ptr, parent, on, co
                 if count[p] == 1:
                     loss -= cover[p]
             if loss < 0.0:
-                change += _switch(i, reward, cover, parent_ptr, parent, on, count)
+                change += _switch(i, draft)
     return change
 
 
 @inlined
-def _extend(n, big, reward, cover, child_ptr, child, parent_ptr, parent, on, count, worth):
+def _extend(n, big, draft, worth):
     """Add trees that are worth it: as on a tree, over nodes that are kept out by one missing parent at most."""
+    reward, cover, links, on, count = draft
+    child_ptr, child, parent_ptr, parent, _ = links
     change = 0.0
     for i in range(n - 1, -1, -1):
         if on[i]:
@@ -337,7 +361,7 @@ def _extend(n, big, reward, cover, child_ptr, child, parent_ptr, parent, on, cou
             if count[p] == 0:
                 gain -= cover[p]
         if gain > 0.0:
-            change += _switch(i, reward, cover, parent_ptr, parent, on, count)
+            change += _switch(i, draft)
     return change
 
 
@@ -360,7 +384,8 @@ def rounding_kernel(samples, lines, nodes, links, all_on):
         # no better set is sought than one that the bound allows
         enough = 1e300 if me.over == 1 else me.bound - me.tolerance - line.constant
         reward, cover, state, marginal = nodes.reward[b], nodes.cover[b], nodes.state[b], nodes.marginal[b]
-        child_ptr, child, parent_ptr, parent, _ = links_of(links, line.links)
+        draft = Draft(reward, cover, links_of(links, line.links), on, count)
+        child_ptr, _, parent_ptr, parent, _ = draft.links
         best = all_on[s]
         top = -1e300
         for mode in range(2):
@@ -390,15 +415,13 @@ def rounding_kernel(samples, lines, nodes, links, all_on):
             for turn in range(2):
                 for i in range(n):  # a node that gets a child here, and what is lifted with it, are visited or covered
                     if on[i] and count[i] == 0 and cover[i] < -big and child_ptr[i] < child_ptr[i + 1]:
-                        value += _settle(
-                            i, n, reward, cover, child_ptr, child, parent_ptr, parent, marginal, on, count, moved
-                        )  # fmt: skip
+                        value += _settle(i, n, draft, marginal, moved)
                 if value >= enough:
                     break
                 if turn == 0:
-                    value += _prune(n, reward, cover, state, child_ptr, child, parent_ptr, parent, on, count, worth)
+                    value += _prune(n, state, draft, worth)
             if value < enough:
-                value += _extend(n, big, reward, cover, child_ptr, child, parent_ptr, parent, on, count, worth)
+                value += _extend(n, big, draft, worth)
             if value > top:
                 top = value
                 for i in range(n):
