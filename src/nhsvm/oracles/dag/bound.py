@@ -35,23 +35,6 @@ from nhsvm.typing import FloatArray
 _SUM, _TOP, _SECOND, OWN, _COVER, _FLOOR, _AT = range(7)
 
 
-@inlined
-def _look(star, i, child_ptr, slot, share):
-    """Note which shares of a star are largest."""
-    total, top, second, at = 0.0, -1e300, -1e300, -1
-    for f in range(child_ptr[i], child_ptr[i + 1]):
-        x = share[slot[f]]
-        total += max(x, 0.0)
-        if x > top:
-            second = top
-            top = x
-            at = slot[f]
-        elif x > second:
-            second = x
-    si = 8 * i
-    star[si + _SUM], star[si + _TOP], star[si + _SECOND], star[si + _AT] = total, top, second, at
-
-
 @kernel
 def sweep_kernel(samples, lines, nodes, links, all_share):
     """Sweep up and down the cores that samples have come to, ``sweeps`` times or until the bound is good enough.
@@ -60,9 +43,9 @@ def sweep_kernel(samples, lines, nodes, links, all_share):
     not do as the sign of its marginal says is worth no more than the bound − abs(marginal). Once the bound is good
     enough, there are no marginals. In a dive there is one sweep.
     """
-    # "Marginal of i at a parent" and "change a share" are written out, with few branches: functions would take longer.
-    # Which shares of a star are largest is looked for again only when it is not known and somebody has to know: to
-    # search at every visit would be quadratic in the number of children.
+    # Helpers that take arrays would cost more than what they do, so all is written out, with few branches. Which shares
+    # of a star are largest is looked for again only when it is not known and somebody has to know: to search at every
+    # visit would be quadratic in the number of children.
     message = np.empty(nodes.reward.shape[1])
     for s in range(samples.shape[0]):
         me = samples[s]
@@ -135,7 +118,18 @@ def sweep_kernel(samples, lines, nodes, links, all_share):
                 si = 8 * i
                 # what covers i if no share is positive has to be known
                 if star[si + _COVER] < 0.0 and star[si + _AT] < 0.0:
-                    _look(star, i, child_ptr, slot, share)
+                    total, top, second, at = 0.0, -1e300, -1e300, -1
+                    for f in range(child_ptr[i], child_ptr[i + 1]):
+                        x = share[slot[f]]
+                        total += max(x, 0.0)
+                        if x > top:
+                            second = top
+                            top = x
+                            at = slot[f]
+                        elif x > second:
+                            second = x
+                    star[si + _SUM], star[si + _TOP] = total, top
+                    star[si + _SECOND], star[si + _AT] = second, at
                 top = star[si + _TOP]
                 value = star[si + OWN] + (
                     star[si + _SUM] if top > 0.0 or star[si + _COVER] == 0.0 else max(star[si + _COVER], top)
@@ -153,7 +147,18 @@ def sweep_kernel(samples, lines, nodes, links, all_share):
                         p, t = parent[q], share[q]
                         sp = 8 * p
                         if star[sp + _COVER] < 0.0 and star[sp + _AT] < 0.0:
-                            _look(star, p, child_ptr, slot, share)
+                            total, top, second, at = 0.0, -1e300, -1e300, -1
+                            for f in range(child_ptr[p], child_ptr[p + 1]):
+                                x = share[slot[f]]
+                                total += max(x, 0.0)
+                                if x > top:
+                                    second = top
+                                    top = x
+                                    at = slot[f]
+                                elif x > second:
+                                    second = x
+                            star[sp + _SUM], star[sp + _TOP] = total, top
+                            star[sp + _SECOND], star[sp + _AT] = second, at
                         others = star[sp + _SUM] - max(t, 0.0)
                         rival = star[sp + _SECOND] if star[sp + _AT] == q else star[sp + _TOP]
                         cover = star[sp + _COVER]

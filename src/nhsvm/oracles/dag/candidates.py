@@ -27,7 +27,7 @@ import numpy as np
 from nhsvm._jit import inlined, kernel
 from nhsvm.hierarchy.graph import Ragged
 from nhsvm.oracles.dag.core import TUNING
-from nhsvm.oracles.dag.primal import best_leaf, flip_leaves
+from nhsvm.oracles.dag.primal import best_leaf
 from nhsvm.typing import ByteArray, FloatArray, Floats, IntArray, PtrArray
 
 _MOST = 1e300  # kernels must not meet infinity
@@ -127,6 +127,29 @@ class LeafCandidates:
         write_kernel(indptr, leaves, self.graph.paths_ptr, self.graph.paths, chosen)
 
 
+@inlined
+def _improved(r, mine, inside, size, least_size, paths_ptr, paths, below, least):
+    """Put leaves in or take them out while one is worth it, but for the last ``least_size``; (their number, gain)."""
+    n, gained = mine.shape[0], 0.0
+    k, left = 0, n
+    while left > 0:
+        own = np.int64(inside[k])
+        worth = 0.0
+        for q in range(paths_ptr[mine[k]], paths_ptr[mine[k] + 1]):
+            worth += r[paths[q]] if below[paths[q]] == own else 0.0  # only this leaf holds it, or would
+        sign = 1 - 2 * own
+        left -= 1
+        if sign * worth > least and (own == 0 or size > least_size):
+            gained += sign * worth
+            inside[k] = 1 - own
+            size += sign
+            for q in range(paths_ptr[mine[k]], paths_ptr[mine[k] + 1]):
+                below[paths[q]] += sign
+            left = n - 1
+        k = k + 1 if k + 1 < n else 0
+    return size, gained
+
+
 @kernel
 def candidate_sets_kernel(rewards, indptr, leaves, graph, allow_empty, value, bound):
     """Sets of the leaves listed, as lists; fills in their values and bounds. There is a leaf if one is needed."""
@@ -154,18 +177,18 @@ def candidate_sets_kernel(rewards, indptr, leaves, graph, allow_empty, value, bo
         some.sort()
         least, least_size = 1e-12 * scale, np.int64(0 if allow_empty or n == 0 else 1)
         inside = np.ones(n, np.uint8)
-        _, gain = flip_leaves(r, mine, inside, n, least_size, paths_ptr, paths, below, least)
+        _, gain = _improved(r, mine, inside, n, least_size, paths_ptr, paths, below, least)
         whole = everything + gain
         for c in some:
             below[c] = 0
         other = np.zeros(n, np.uint8)
-        size, best = flip_leaves(r, mine, other, 0, least_size, paths_ptr, paths, below, least)
+        size, best = _improved(r, mine, other, 0, least_size, paths_ptr, paths, below, least)
         if size < least_size:  # none is worth anything by itself
             k, best = best_leaf(r, mine, paths_ptr, paths)
             other[k] = 1
             for q in range(paths_ptr[mine[k]], paths_ptr[mine[k] + 1]):
                 below[paths[q]] = 1
-            _, gain = flip_leaves(r, mine, other, 1, least_size, paths_ptr, paths, below, least)
+            _, gain = _improved(r, mine, other, 1, least_size, paths_ptr, paths, below, least)
             best += gain
         if best < whole:
             other = inside

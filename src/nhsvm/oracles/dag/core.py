@@ -37,76 +37,46 @@ from nhsvm.typing import ByteArray, FloatArray, IntArray
 class Tuning(NamedTuple):
     """What the search on DAGs is tuned by: speed and how much a budget finds depend on it, but no proof does.
 
-    Chosen by hand on ``benchmarks/dag_inference.py``, which shows what a change does: time, and gaps within a budget.
+    ``benchmarks/dag_inference.py`` shows what a change does to times and gaps.
     """
 
     # which search: see DagMultilabel
-    stages: tuple[int, int] = (5_000, 50_000)
-    """Budgets of the quick stages: a dive, or some rounds. One sweep misses most of what weights of 1 violate."""
-    longer: int = 8
-    """Budgets spent before HiGHS proves the rest, which takes longer than that for nearly all samples."""
-    large: int = 6_000
-    """Nodes of a core from which on it is searched above the leaves of use only, where these are few."""
-    paths: int = 20
-    """Nodes above a leaf, on average, up to which finding leaves of use takes less than it saves."""
-    most: float = 0.25
-    """Part of the core's nodes that may be above the leaves of use."""
-    memory: int = 600_000_000
-    """Bytes that a memory of samples may take."""
-    needless: int = 200_000_000
-    """Steps of the search for needless edges; edges beyond are kept."""
-    listed: int = 4
-    """Times a limit of leaves that are bounded closely, to find those of most use."""
-    listed_least: int = 256
-    """Leaves that are bounded closely at least."""
+    stages: tuple[int, int] = (5_000, 50_000)  # budgets: a dive, or some rounds; one sweep misses most violations
+    longer: int = 8  # budgets spent before HiGHS proves the rest, which takes longer than that for nearly all samples
+    large: int = 6_000  # nodes of a core from which on it is searched above the leaves of use only, where these are few
+    paths: int = 20  # nodes above a leaf, on average, up to which finding leaves of use takes less than it saves
+    most: float = 0.25  # part of the core's nodes that may be above the leaves of use
+    memory: int = 600_000_000  # bytes that a memory of samples may take
+    needless: int = 200_000_000  # steps of the search for needless edges; edges beyond are kept
+    listed: int = 4  # times a limit of leaves that are bounded closely, to find those of most use
+    listed_least: int = 256  # leaves that are bounded closely at least
 
     # a batch
-    batch: int = 16
-    """Samples at most."""
-    entries: int = 2**17
-    """Nodes and edges of them all, about: a megabyte an array."""
+    batch: int = 16  # samples at most
+    entries: int = 2**17  # nodes and edges of them all, about: a megabyte an array
 
     # before the first round
-    pruned: float = 0.2
-    """Part of the nodes that rewards have to settle for a smaller core to be made."""
-    cut: float = 0.05
-    """The same of flows."""
-    visits: int = 60
-    """Times the nodes of a core that may be visited in search of paths for a flow."""
-    pushes: int = 3
-    """Rounds of pushes; what they leave is found faster one path at a time."""
+    pruned: float = 0.2  # part of the nodes that rewards have to settle for a smaller core to be made
+    cut: float = 0.05  # the same of flows
+    visits: int = 60  # times the nodes of a core that may be visited in search of paths for a flow
+    pushes: int = 3  # rounds of pushes; what they leave is found faster one path at a time
 
     # a round
-    keep: float = 0.9
-    """A node keeps keep · children / (children + rise · parents) of its marginal on the way down."""
-    rise: float = 0.2
-    """Best for the first sweeps, whose marginals guide a search."""
-    rise_of_bounds: float = 1.0
-    """Best for many sweeps, for bounds alone."""
-    ahead: int = 12
-    """Edges. Parents are all over a large graph: getting their cache lines takes longer than working on them."""
-    part: int = 60
-    """Nodes up to which a connected component is solved by itself."""
-    steps: int = 20_000
-    """Steps that this may take."""
-    solved: float = 0.05
-    """Part of the nodes; if more are in solved components, the core shrinks before a set is looked for."""
-    unsure: float = 0.5
-    """Part of the free nodes that a dive leaves free."""
-    settled: float = 0.05
-    """Part of the nodes that has to be settled before a smaller core is made."""
-    patience_first: int = 60
-    """Rounds at a core of its own before a sample is split."""
-    patience: int = 6
-    """Rounds at a part before it is split again."""
-    sweeps: int = 3
-    """Up and down, in a round; the first round has one."""
-    small: int = 3_000
-    """Nodes up to which a split says much."""
-    slow: float = 0.02
-    """Part of the gap; sweeps that lower the bound by less, three rounds in a row, have stalled. A tenth if large."""
-    programs: int = 2
-    """Open parts that HiGHS is given one by one; if there are more, it is given what they were split from."""
+    keep: float = 0.9  # a node keeps keep · children / (children + rise · parents) of its marginal on the way down
+    rise: float = 0.2  # best for the first sweeps, whose marginals guide a search
+    rise_of_bounds: float = 1.0  # best for many sweeps, for bounds alone
+    ahead: int = 12  # edges, for which parents all over a large graph are brought into the cache
+    part: int = 60  # nodes up to which a connected component is solved by itself
+    steps: int = 20_000  # steps that this may take
+    solved: float = 0.05  # part of the nodes in solved components; with more, the core shrinks before sets are sought
+    unsure: float = 0.5  # part of the free nodes that a dive leaves free
+    settled: float = 0.05  # part of the nodes that has to be settled before a smaller core is made
+    patience_first: int = 60  # rounds at a core of its own before a sample is split
+    patience: int = 6  # rounds at a part before it is split again
+    sweeps: int = 3  # up and down, in a round; the first round has one
+    small: int = 3_000  # nodes up to which a split says much
+    slow: float = 0.02  # part of the gap; bounds that fall by less (on large cores a tenth) three times have stalled
+    programs: int = 2  # open parts that HiGHS is given one by one; of more, it is given what they were split from
 
 
 TUNING = Tuning()
@@ -318,13 +288,10 @@ def _kept(n, decision, number):
 
 
 @inlined
-def _relink(n, m, number, old, new, fill):
-    """Children and their number of parents among the m nodes that stay; in place, entries move to the front.
-
-    Returns the number of edges. ``new.slot`` still says where an edge was.
-    """
+def _relink(n, m, number, old, new, fill, has_shares, old_share, old_edge, share, edge):
+    """Links among the m nodes that stay, and the shares on them; in place, entries move to the front. How many."""
     child_ptr, child, _, _, slot = old
-    new_ptr, new_child, up_ptr, _, new_slot = new
+    new_ptr, new_child, up_ptr, up, new_slot = new
     k, end = 0, child_ptr[0]
     new_ptr[0] = 0
     for j in range(m + 1):
@@ -346,13 +313,6 @@ def _relink(n, m, number, old, new, fill):
     for j in range(m):
         up_ptr[j + 1] += up_ptr[j]
         fill[j] = up_ptr[j]
-    return k
-
-
-@inlined
-def _move_shares(m, new, fill, has_shares, old_share, old_edge, share, edge):
-    """Parents of the nodes that stay, and the shares on their edges if there are any."""
-    new_ptr, new_child, _, up, new_slot = new
     for j in range(m):
         for e in range(new_ptr[j], new_ptr[j + 1]):
             q = fill[new_child[e]]
@@ -361,6 +321,7 @@ def _move_shares(m, new, fill, has_shares, old_share, old_edge, share, edge):
                 share[q], edge[q] = old_share[new_slot[e]], old_edge[new_slot[e]]
             fill[new_child[e]] = q + 1
             new_slot[e] = q
+    return k
 
 
 @inlined
@@ -492,25 +453,23 @@ def shrink_kernel(samples, lines, nodes, links, shares, trace, all_decisions):
             trace.fold_parent[s, at] = node[fold_parent[k]]
             trace.take[s, at] = take[k]
         new.folds = old.folds + folds
+        # the smaller core; where it takes the place of the larger one, entries move to the front
+        r, d, state, to = nodes.reward[b], nodes.cover[b], nodes.state[b], nodes.node[b]
         for i in range(n):
             if decision[i] == DONE:
                 done[node[i]] = 1
-            if best[i] >= -1:
+            if best[i] >= -1:  # a child, whose number is still there: it is larger
                 cover_by[node[i]] = -1 if best[i] == -1 else node[best[i]]
-        # the smaller core; where it takes the place of the larger one, entries move to the front
+            j = number[i]
+            if j >= 0:
+                r[j], d[j], state[j], to[j] = reward[i], cover[i], decision[i], node[i]
         share, edge = shares.share[a], shares.edge[a]
         for q in range(old.n_edges):
             old_share[q], old_edge[q] = share[q], edge[q]
             if a == b and me.remember:
                 shares.kept[s, edge[q]] = share[q]
-        smaller = links_of(links, 1 + b)
-        r, d, state, to = nodes.reward[b], nodes.cover[b], nodes.state[b], nodes.node[b]
-        k = _relink(n, m, number, whole, smaller, stack)
-        for i in range(n):
-            j = number[i]
-            if j >= 0:
-                r[j], d[j], state[j], to[j] = reward[i], cover[i], decision[i], node[i]
-        _move_shares(m, smaller, stack, True, old_share, old_edge, shares.share[b], shares.edge[b])
+        share, edge, smaller = shares.share[b], shares.edge[b], links_of(links, 1 + b)
+        k = _relink(n, m, number, whole, smaller, stack, True, old_share, old_edge, share, edge)
         new.size, new.n_edges, new.links, new.constant = m, k, 1 + b, old.constant + constant
         if me.line == 0 and old.swept == 2:
             me.first, me.rounds = 0, 0
@@ -571,7 +530,7 @@ def compact_kernel(part, samples, lines, nodes, links, shares, trace, all_decisi
                 old_share[q], old_edge[q] = share[q], edge[q]
                 shares.kept[s, edge[q]] = share[q]
         smaller = links_of(links, 1 + b)
-        k = _relink(n, m, number, whole, smaller, fill)
+        k = _relink(n, m, number, whole, smaller, fill, has_shares, old_share, old_edge, share, edge)
         constant = 0.0
         for i in range(n):
             j = number[i]
@@ -580,8 +539,7 @@ def compact_kernel(part, samples, lines, nodes, links, shares, trace, all_decisi
                 constant += reward[i]
             if j >= 0:
                 decision[j] = decision[i]
-                reward[j], cover[j], state[j], to[j] = reward[i], cover[i], state[i], to[i]
-        _move_shares(m, smaller, fill, has_shares, old_share, old_edge, share, edge)
+                reward[j], cover[j], state[j], to[j] = reward[i], cover[i], decision[i], to[i]
         line.size, line.n_edges, line.links = m, k, 1 + b
         line.constant += constant
         me.shrink = 1

@@ -8,14 +8,12 @@ of their time; and from the set of a moment ago it follows weights that have cha
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from nhsvm._jit import inlined, kernel
 from nhsvm.errors import OptionError
 from nhsvm.hierarchy.graph import Graph
-from nhsvm.oracles.dag.core import Links, links_of
+from nhsvm.oracles.dag.core import links_of
 from nhsvm.oracles.protocol import check_array
 from nhsvm.typing import ByteArray, FloatArray, IntArray
 
@@ -82,33 +80,6 @@ def _gains_kernel(scores, chosen, leaves, indptr, indices, which, out):
 
 
 @inlined
-def flip_leaves(r, mine, inside, size, least_size, paths_ptr, paths, below, least):
-    """Put leaves in, with all above them, or take them out, with all that only they hold, while one is worth it.
-
-    ``inside`` says of each of the leaves ``mine`` whether it is in, ``below`` of a node how many of these are at or
-    below it; ``least_size`` leaves stay. Returns (how many are in, what they gained).
-    """
-    n, gained = mine.shape[0], 0.0
-    k, left = 0, n  # leaves to be seen until all have been since the last change
-    while left > 0:
-        own = np.int64(inside[k])
-        worth = 0.0
-        for q in range(paths_ptr[mine[k]], paths_ptr[mine[k] + 1]):
-            worth += r[paths[q]] if below[paths[q]] == own else 0.0  # only this leaf holds it, or would
-        sign = 1 - 2 * own
-        left -= 1
-        if sign * worth > least and (own == 0 or size > least_size):
-            gained += sign * worth
-            inside[k] = 1 - own
-            size += sign
-            for q in range(paths_ptr[mine[k]], paths_ptr[mine[k] + 1]):
-                below[paths[q]] += sign
-            left = n - 1
-        k = k + 1 if k + 1 < n else 0
-    return size, gained
-
-
-@inlined
 def best_leaf(r, mine, paths_ptr, paths):
     """Which of some leaves is best by itself, the first of equals, and what it is worth."""
     best, top = 0, -1e300
@@ -123,28 +94,40 @@ def best_leaf(r, mine, paths_ptr, paths):
 
 @kernel
 def flip_leaves_kernel(rewards, scales, chosen, gap, leaves, path_ptr, path, allow_empty):
-    """Better sets by :func:`flip_leaves`.
+    """Put leaves in, with all above them, or take them out, with all that only they hold, while one is worth it.
 
     ``gap`` is what better sets could exceed these by, and falls by what they gain; where it is 0 nothing is done.
     """
     n, n_leaves = chosen.shape[1], leaves.shape[0]
-    below, mine = np.empty(n, np.int32), np.arange(n_leaves).astype(np.int32)
-    inside = np.empty(n_leaves, np.uint8)
+    below = np.empty(n, np.int32)  # leaves of the set at or below a node
     for s in range(chosen.shape[0]):
         if gap[s] <= 0.0:
             continue
-        y, size = chosen[s], 0
-        below[:] = 0
+        r, y = rewards[s], chosen[s]
+        for i in range(n):
+            below[i] = 0
+        size, gained = 0, 0.0
         for k in range(n_leaves):
-            inside[k] = y[leaves[k]]
-            if inside[k]:
+            if y[leaves[k]]:
                 size += 1
                 for e in range(path_ptr[k], path_ptr[k + 1]):
                     below[path[e]] += 1
-        least_size = np.int64(0 if allow_empty else 1)
-        _, gained = flip_leaves(rewards[s], mine, inside, size, least_size, path_ptr, path, below, 1e-12 * scales[s])
-        for i in range(n):
-            y[i] = below[i] > 0
+        k, left = 0, n_leaves  # leaves to be seen until all have been since the last change
+        while left > 0:
+            own = np.int64(y[leaves[k]])
+            worth = 0.0
+            for e in range(path_ptr[k], path_ptr[k + 1]):
+                worth += r[path[e]] if below[path[e]] == own else 0.0  # only this leaf holds it, or would
+            sign = 1 - 2 * own
+            left -= 1
+            if sign * worth > 1e-12 * scales[s] and (own == 0 or size > 1 or allow_empty):
+                gained += sign * worth
+                size += sign
+                for e in range(path_ptr[k], path_ptr[k + 1]):
+                    below[path[e]] += sign
+                    y[path[e]] = below[path[e]] > 0
+                left = n_leaves - 1
+            k = k + 1 if k + 1 < n_leaves else 0
         gap[s] = max(0.0, gap[s] - gained)
 
 
@@ -195,21 +178,9 @@ def cheapest_leaf_kernel(parent_ptr, parent, leaves, rewards, chosen):
 # -- marginals to sets, on a core --------------------------------------------------------------------------------------
 
 
-class Draft(NamedTuple):
-    """A set on a core that is being made."""
-
-    reward: FloatArray
-    cover: FloatArray
-    links: Links
-    on: ByteArray
-    n_on: IntArray  # children in the set
-
-
 @inlined
-def _switch(i, draft):
-    """Put i into the set or take it out; the change of the value."""
-    reward, cover, links, on, count = draft
-    parent_ptr, parent = links.parent_ptr, links.parent
+def _switch(i, reward, cover, parent_ptr, parent, on, count):
+    """Put i into the set or take it out; the change of the value. ``count`` is the number of children in the set."""
     gain = reward[i]
     if count[i] == 0:
         gain += cover[i]
@@ -232,13 +203,12 @@ def _switch(i, draft):
 
 
 @inlined
-def _lift(i, size, draft, moved):
+def _lift(i, size, reward, cover, parent_ptr, parent, on, count, moved):
     """Put i and all that is missing above it into the set, and onto the list; the change of the value, and its size."""
-    parent_ptr, parent, on = draft.links.parent_ptr, draft.links.parent, draft.on
     gain = 0.0
     if on[i]:
         return gain, size
-    gain += _switch(i, draft)
+    gain += _switch(i, reward, cover, parent_ptr, parent, on, count)
     at = size
     moved[size] = i
     size += 1
@@ -248,17 +218,15 @@ def _lift(i, size, draft, moved):
         for q in range(parent_ptr[j], parent_ptr[j + 1]):
             p = parent[q]
             if not on[p]:
-                gain += _switch(p, draft)
+                gain += _switch(p, reward, cover, parent_ptr, parent, on, count)
                 moved[size] = p
                 size += 1
     return gain, size
 
 
 @inlined
-def _settle(i, n, draft, marginal, moved):
+def _settle(i, n, reward, cover, child_ptr, child, parent_ptr, parent, marginal, on, count, moved):
     """Below i and all that comes in with it: take children that help, cover what must be. The change of the value."""
-    _, cover, links, on, count = draft
-    child_ptr, child, parent_ptr, parent, _ = links
     gain = 0.0
     moved[0] = i
     at, size = 0, 1
@@ -281,16 +249,16 @@ def _settle(i, n, draft, marginal, moved):
                         ready = False
                         break
                 if ready:
-                    gain += _switch(c, draft)
+                    gain += _switch(c, reward, cover, parent_ptr, parent, on, count)
                     moved[size] = c
                     size += 1
         if count[j] == 0 and cover[j] < 0.0 and pick >= 0:
             before = size
-            more, size = _lift(pick, size, draft, moved)
+            more, size = _lift(pick, size, reward, cover, parent_ptr, parent, on, count, moved)
             # a cover of its own may be cheaper than the child together with what that needs below
             if more < 0.0 and child_ptr[pick] == child_ptr[pick + 1]:
                 for k in range(size - 1, before - 1, -1):
-                    more += _switch(moved[k], draft)
+                    more += _switch(moved[k], reward, cover, parent_ptr, parent, on, count)
                 size = before
                 more = 0.0
             gain += more
@@ -298,10 +266,8 @@ def _settle(i, n, draft, marginal, moved):
 
 
 @inlined
-def _prune(n, state, draft, worth):
+def _prune(n, reward, cover, state, child_ptr, child, parent_ptr, parent, on, count, worth):
     """Take out nodes that are not worth it with all below them, even if every parent may count a child as its own."""
-    reward, cover, links, on, count = draft
-    child_ptr, child, parent_ptr, parent, _ = links
     change = 0.0
     for i in range(n - 1, -1, -1):
         if on[i]:
@@ -323,15 +289,13 @@ def _prune(n, state, draft, worth):
                 if count[p] == 1:
                     loss -= cover[p]
             if loss < 0.0:
-                change += _switch(i, draft)
+                change += _switch(i, reward, cover, parent_ptr, parent, on, count)
     return change
 
 
 @inlined
-def _extend(n, big, draft, worth):
+def _extend(n, big, reward, cover, child_ptr, child, parent_ptr, parent, on, count, worth):
     """Add trees that are worth it: as on a tree, over nodes that are kept out by one missing parent at most."""
-    reward, cover, links, on, count = draft
-    child_ptr, child, parent_ptr, parent, _ = links
     change = 0.0
     for i in range(n - 1, -1, -1):
         if on[i]:
@@ -361,7 +325,7 @@ def _extend(n, big, draft, worth):
             if count[p] == 0:
                 gain -= cover[p]
         if gain > 0.0:
-            change += _switch(i, draft)
+            change += _switch(i, reward, cover, parent_ptr, parent, on, count)
     return change
 
 
@@ -384,8 +348,7 @@ def rounding_kernel(samples, lines, nodes, links, all_on):
         # no better set is sought than one that the bound allows
         enough = 1e300 if me.over == 1 else me.bound - me.tolerance - line.constant
         reward, cover, state, marginal = nodes.reward[b], nodes.cover[b], nodes.state[b], nodes.marginal[b]
-        draft = Draft(reward, cover, links_of(links, line.links), on, count)
-        child_ptr, _, parent_ptr, parent, _ = draft.links
+        child_ptr, child, parent_ptr, parent, _ = links_of(links, line.links)
         best = all_on[s]
         top = -1e300
         for mode in range(2):
@@ -415,13 +378,15 @@ def rounding_kernel(samples, lines, nodes, links, all_on):
             for turn in range(2):
                 for i in range(n):  # a node that gets a child here, and what is lifted with it, are visited or covered
                     if on[i] and count[i] == 0 and cover[i] < -big and child_ptr[i] < child_ptr[i + 1]:
-                        value += _settle(i, n, draft, marginal, moved)
+                        value += _settle(
+                            i, n, reward, cover, child_ptr, child, parent_ptr, parent, marginal, on, count, moved
+                        )  # fmt: skip
                 if value >= enough:
                     break
                 if turn == 0:
-                    value += _prune(n, state, draft, worth)
+                    value += _prune(n, reward, cover, state, child_ptr, child, parent_ptr, parent, on, count, worth)
             if value < enough:
-                value += _extend(n, big, draft, worth)
+                value += _extend(n, big, reward, cover, child_ptr, child, parent_ptr, parent, on, count, worth)
             if value > top:
                 top = value
                 for i in range(n):
