@@ -10,7 +10,7 @@ from sklearn.utils import check_random_state
 
 from nhsvm.errors import OptionError
 from nhsvm.hierarchy import Hierarchy
-from nhsvm.options import OPTIONS, SET_ORACLES, check_threads
+from nhsvm.options import OPTIONS, check_threads, set_oracles
 
 
 def check_options(estimator: Any) -> None:
@@ -50,8 +50,8 @@ def why_no_sets(estimator: Any) -> str | None:
         )
     if estimator.margin == "normalized":
         return "margin='normalized' (Eq. 13) is for one label a sample; leave margin='loss' for label sets"
-    if estimator.oracle not in SET_ORACLES:
-        return f"oracle={estimator.oracle!r} is for one label a sample; label sets have {list(SET_ORACLES)}"
+    if estimator.oracle not in set_oracles():
+        return f"oracle={estimator.oracle!r} is for one label a sample; label sets have {list(set_oracles())}"
     return None
 
 
