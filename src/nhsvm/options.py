@@ -15,6 +15,7 @@ from textwrap import fill, indent
 from typing import TYPE_CHECKING, Annotated, TypedDict, TypeGuard
 
 from nhsvm.errors import OptionError
+from nhsvm.oracles import ORACLES
 from nhsvm.registry import Check, Flag, Option
 from nhsvm.sizes import is_number
 
@@ -25,8 +26,6 @@ if TYPE_CHECKING:  # the command line shows its help without scipy and scikit-le
     from nhsvm.weights import Scheme
 
 MARGINS = ("loss", "normalized")
-SET_ORACLES = ("auto", "tree_multilabel", "dag_multilabel", "lp")
-ORACLES = (*SET_ORACLES, "single_label")
 
 
 # -- checks of one value: (name of the option, value) ------------------------------------------------------------------
@@ -65,6 +64,15 @@ def _one_of(*known: str) -> Check:
             raise OptionError(f"{name} must be one of {known}, not {value!r}")
 
     return check
+
+
+def set_oracles() -> tuple[str, ...]:
+    """What ``oracle=`` can be for label sets."""
+    return ("auto", *(spec.name for spec in ORACLES.specs.values() if spec.trains and not spec.single))
+
+
+def _known_oracle(name: str, value: object) -> None:
+    _one_of(*set_oracles(), *(spec.name for spec in ORACLES.specs.values() if spec.single))(name, value)
 
 
 def _known_solver(name: str, value: object) -> None:
@@ -160,12 +168,12 @@ class Options(TypedDict, total=False):
         str,
         Option(
             "auto",
-            '{"auto", "single_label", "tree_multilabel", "dag_multilabel", "lp"}',
+            "{" + ", ".join(['"auto"', *(f'"{spec.name}"' for spec in ORACLES.specs.values() if spec.trains)]) + "}",
             'How the most violating label, or label set, is found in training. "auto" tries all labels; for label sets '
             'it takes the dynamic programme on trees and the search with bounds elsewhere. "lp" is the paper\'s way, '
             "in HiGHS: on a DAG, training (and ``objective_``) is that of a linear relaxation, and predictions take "
             "the integer program where they have to.",
-            _one_of(*ORACLES),
+            _known_oracle,
         ),
     ]
     fit_intercept: Annotated[

@@ -48,12 +48,12 @@ class Spec:
     @property
     def home(self) -> str:
         """The module inside the family's package."""
-        return self.cls.partition(".")[0]
+        return self.cls.rpartition(".")[0]
 
     @property
     def attribute(self) -> str:
         """The class's own name."""
-        return self.cls.partition(".")[2]
+        return self.cls.rpartition(".")[2]
 
 
 Part = TypeVar("Part")

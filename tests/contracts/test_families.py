@@ -7,8 +7,10 @@ import subprocess
 import sys
 from dataclasses import MISSING, fields
 from inspect import signature
+from itertools import product
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import nhsvm
@@ -16,6 +18,7 @@ import nhsvm.losses
 import nhsvm.metrics
 import nhsvm.oracles
 import nhsvm.weights
+from contracts import test_oracles
 from nhsvm.errors import OptionError
 
 ROOT = Path(__file__).parents[2]
@@ -23,14 +26,9 @@ REGISTERED = {
     "weights": nhsvm.weights.SCHEMES,
     "losses": nhsvm.losses.LOSSES,
     "metrics": nhsvm.metrics.METRICS,
+    "oracles": nhsvm.oracles.ORACLES,
 }
 EVERY = [(family, name) for family, registry in REGISTERED.items() for name in registry]
-
-
-def test_each_oracle_lives_in_its_package():
-    for member in nhsvm.oracles.ORACLES.values():
-        assert member.__module__.startswith("nhsvm.oracles.")
-        assert getattr(nhsvm.oracles, member.__name__) is member
 
 
 @pytest.mark.parametrize(("family", "name"), EVERY)
@@ -138,6 +136,35 @@ def sizes(y_true, y_pred, *, hierarchy, labels=None, sample_weight=None):
     pair = make_pair(y_true, y_pred, hierarchy, labels, sample_weight)
     return pair.mean(pair.per_sample().pred)
 '''
+ORACLE = '''
+import numpy as np
+import scipy.sparse as sp
+from scipy.optimize import Bounds, LinearConstraint, milp
+
+from nhsvm.oracles.protocol import Oracle
+
+
+class Milp(Oracle):
+    """The integer program of SciPy."""
+
+    exact = True
+
+    def __init__(self, graph, *, allow_empty=False):
+        super().__init__(graph, allow_empty)
+        parent, child = (sp.eye_array(graph.n_nodes, format="csr")[ends] for ends in graph.edges())
+        below = parent.T @ child - sp.diags_array((~graph.is_leaf).astype(float))
+        some = sp.csr_array((np.arange(graph.n_nodes) < graph.n_roots)[None].astype(float))
+        rows = [parent - child, below[np.flatnonzero(~graph.is_leaf)], some]
+        least = np.append(np.zeros(sum(part.shape[0] for part in rows[:2])), 0.0 if allow_empty else 1.0)
+        self.constraints = LinearConstraint(sp.vstack(rows, format="csc"), least, np.inf)
+
+    def _solve(self, rewards, chosen, value, bound):
+        for t, r in enumerate(rewards):
+            costs = -r / (np.abs(r).max() or 1.0)
+            found = milp(costs, integrality=1, bounds=Bounds(0, 1), constraints=self.constraints)
+            chosen[t] = found.x > 0.5
+            value[t] = bound[t] = r @ chosen[t]
+'''
 ADDED = {
     "weights": ("halves", SCHEME, 'Spec("halves", "halves.Halves", "half of everything", options=("factor",)),'),
     "losses": ("double", LOSS, 'Spec("double", "double.Double", "twice as bad"),'),
@@ -146,10 +173,11 @@ ADDED = {
         METRIC,
         'Metric("sizes", "amounts.sizes", "labels a sample", best=0, scorers={"neg_sizes": {}}),',
     ),
+    "oracles": ("milp", ORACLE, 'OracleSpec("milp", "milp.Milp", "the integer program of SciPy"),'),
 }
 USE = """
 import numpy as np
-from nhsvm import Hierarchy, losses, metrics, node_weights, weights
+from nhsvm import NHSVM, Hierarchy, losses, metrics, node_weights, oracles, weights
 from nhsvm.errors import OptionError
 
 h = Hierarchy.from_edges([("animal", "dog"), ("animal", "cat"), ("plant", "oak")])
@@ -168,11 +196,17 @@ except OptionError as error:
     assert "'double'" in str(error), error
 assert metrics.sizes([{"dog"}], [{"cat", "oak"}], hierarchy=h) == 2.0 and "sizes" in dir(metrics)
 assert "neg_sizes" in metrics.scorers(h, multilabel=True)
+assert oracles.Milp is oracles.ORACLES["milp"] and "Milp" in dir(oracles)
+assert '"milp"' in NHSVM.__doc__
+try:
+    NHSVM(h, oracle="best").fit([[1.0], [2.0]], [{"dog"}, {"oak"}])
+except OptionError as error:
+    assert "'milp'" in str(error), error
 """
 
 
 def test_adding_one_is_a_file_and_a_line(tmp_path):
-    """A scheme, a loss and a metric in a copy of the package: everything that lists them knows them."""
+    """A scheme, a loss, a metric and an oracle in a copy of the package: everything that lists them knows them."""
     package = tmp_path / "nhsvm"
     source = Path(nhsvm.__file__).parent
     shutil.copytree(source, package, ignore=shutil.ignore_patterns("__pycache__"))
@@ -195,6 +229,8 @@ def test_adding_one_is_a_file_and_a_line(tmp_path):
         ("losses/double.py", None),
         ("metrics/__init__.py", 1),
         ("metrics/amounts.py", None),
+        ("oracles/__init__.py", 1),
+        ("oracles/milp.py", None),
         ("weights/__init__.py", 1),
         ("weights/halves.py", None),
     ]
@@ -210,3 +246,44 @@ def test_adding_one_is_a_file_and_a_line(tmp_path):
     refused = run("-m", "nhsvm", "train", "none.csv", "--weights", "halvs")
     assert refused.returncode == 2
     assert "'halves'" in refused.stderr
+
+
+@pytest.fixture
+def with_milp(tmp_path, monkeypatch):
+    """The oracle above, registered as its line does."""
+    (tmp_path / "milp.py").write_text(ORACLE, encoding="utf-8")
+    monkeypatch.setattr(nhsvm.oracles, "__path__", [*nhsvm.oracles.__path__, str(tmp_path)])
+    spec = nhsvm.oracles.OracleSpec("milp", "milp.Milp", "the integer program of SciPy")
+    monkeypatch.setitem(nhsvm.oracles.ORACLES.specs, "milp", spec)
+    monkeypatch.setitem(test_oracles.KINDS, "milp", ("milp", {}))
+    yield
+    sys.modules.pop("nhsvm.oracles.milp", None)
+
+
+def contract():
+    """The tests of the contract that are about one oracle, with all parameters beside it."""
+    for name, test in vars(test_oracles).items():
+        if name.startswith("test_") and "kind" in signature(test).parameters:
+            marks = [mark.args for mark in test.pytestmark if mark.name == "parametrize" and mark.args[0] != "kind"]
+            for values in product(*(values for _, values in marks)):
+                given = {}
+                for (names, _), value in zip(marks, values, strict=True):
+                    given |= {names: value} if isinstance(names, str) else dict(zip(names, value, strict=True))
+                yield name, test, given
+
+
+def test_a_new_oracle_is_held_to_the_contract_and_can_train(with_milp):
+    checked = set()
+    for name, test, given in contract():
+        test(kind="milp", **given)
+        checked.add(name)
+    assert len(checked) >= 10
+    h = nhsvm.Hierarchy.from_edges([("pet", "dog"), ("pet", "cat"), ("hunter", "cat"), ("hunter", "wolf")])
+    rng = np.random.default_rng(0)
+    y = [set(rng.choice(["dog", "cat", "wolf"], rng.integers(1, 3), replace=False).tolist()) for _ in range(40)]
+    X = np.array([[float(n in s) for n in ("dog", "cat", "wolf")] for s in y]) + 0.01 * rng.normal(size=(40, 3))
+    own, usual = (nhsvm.NHSVM(h, C=10, oracle=oracle).fit(X, y) for oracle in ("milp", "auto"))
+    assert own.gap_ <= 1e-3
+    assert own.objective_ == pytest.approx(usual.objective_, rel=2e-3)
+    with pytest.raises(OptionError, match="'lp', 'milp'"):
+        nhsvm.NHSVM(h, oracle="mlip").fit(X, y)

@@ -102,9 +102,7 @@ def test_sets_are_valid_and_bounded(allow_empty, h, kind, seed):
 @pytest.mark.parametrize("exact", [False, True])
 def test_a_part_of_a_graph_is_enough(monkeypatch, allow_empty, exact):
     """With all graphs large enough to be looked at in parts, and any part small enough."""
-    monkeypatch.setattr(module, "LARGE", 0)
-    monkeypatch.setattr(module, "PATHS", 100)
-    monkeypatch.setattr(module, "MOST", 2.0)
+    monkeypatch.setattr(module, "TUNING", module.TUNING._replace(large=0, paths=100, most=2.0))
 
     @given(hierarchies(16), st.sampled_from(REWARDS), seeds)
     def check(h, kind, seed):
@@ -130,7 +128,7 @@ def test_parts_are_taken(monkeypatch):
     edges = [(f"n{rng.integers(max(1, c // 3))}", f"n{c}") for c in range(1, 9000)]
     edges += [(f"n{rng.integers(max(1, c // 3))}", f"n{c}") for c in rng.integers(1, 9000, 9000)]
     graph = Hierarchy.from_edges(list(dict.fromkeys(edges))).graph
-    monkeypatch.setattr(module, "PATHS", 100)
+    monkeypatch.setattr(module, "TUNING", module.TUNING._replace(paths=100))
     oracle = DagMultilabel(graph, exact=True)
     rewards = -0.5 - rng.random((3, graph.n_nodes))
     for t in range(3):

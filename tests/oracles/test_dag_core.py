@@ -12,13 +12,18 @@ from nhsvm.oracles import ORACLES
 from nhsvm.oracles.dag.bound import OWN
 from nhsvm.oracles.dag.core import FREE, OFF, ON, SPENT
 from nhsvm.oracles.dag.plan import make_plan
-from nhsvm.oracles.dag.search import Batch, reduced, solve_program, started
+from nhsvm.oracles.dag.search import Asked, Batch, Limits, reduced, solve_program, started
 from nhsvm.oracles.protocol import make_memory
 from reference import dag_core
 from reference.multilabel import answer, random_rewards
 from strategies import dags
 
 seeds = st.integers(0, 2**32)
+
+
+def asked(r):
+    """Of samples of which nothing is remembered, but whose shares are wanted."""
+    return Asked(r, np.abs(r).sum(axis=1), make_memory(0, 1, 1), np.empty(0, np.int64))
 
 
 def make_core(h, seed, kind="noise"):
@@ -29,8 +34,8 @@ def make_core(h, seed, kind="noise"):
         return None
     r = random_rewards(graph, kind, seed, 1)
     batch = Batch(plan, False)
-    batch.load(r, np.abs(r).sum(axis=1), 0, 0.0, make_memory(0, 1, 1), np.empty(0, np.int64))
-    core = batch.first(0)
+    batch.load(asked(r), Limits(0, 0.0, False, False))
+    core = batch.rounds.first(0)
     core.share[:] = rng.normal(size=len(core.share)) * rng.integers(2)
     return core, batch.rounds.work.samples["big"][0], r
 
@@ -38,8 +43,8 @@ def make_core(h, seed, kind="noise"):
 def loaded(h, r, allow_empty=False):
     """Room with one sample that is ready for its first round, and a copy of its core."""
     batch = Batch(make_plan(h.graph, allow_empty), allow_empty)
-    batch.load(r, np.abs(r).sum(axis=1), 0, 0.0, make_memory(0, 1, 1), np.empty(0, np.int64))
-    core = batch.first(0)
+    batch.load(asked(r), Limits(0, 0.0, False, False))
+    core = batch.rounds.first(0)
     arrays = {"reward": core.reward.copy(), "cover": core.cover.copy(), "state": core.state.copy()}
     return batch.rounds, replace(core, **arrays, share=np.zeros(len(core.share)))
 

@@ -149,7 +149,7 @@ def test_a_dag_is_solved_to_the_end_only_if_asked(method, exact, monkeypatch):
         def solve(self, rewards, chosen, value, bound):
             chosen[:], value[:], bound[:] = 1, rewards.sum(), rewards.sum() + 3.0
 
-    monkeypatch.setattr("nhsvm.oracles.dag.DagMultilabel", Spy)
+    monkeypatch.setattr("nhsvm.oracles.dag.oracle.DagMultilabel", Spy)
     h = SPECIAL["diamond"]
     found = most_violating(h, np.ones(h.n_nodes), ["x"], method=method, allow_empty=True)
     assert found == (h.leaves, 4.0, 7.0)  # two wrong leaves, and the reward of both; a bound 3 higher stays 3 higher

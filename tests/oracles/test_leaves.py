@@ -9,9 +9,8 @@ from nhsvm import Hierarchy
 from nhsvm.columns import make_columns
 from nhsvm.losses import difference, make_loss
 from nhsvm.objective import loss_augmented
-from nhsvm.oracles.brute_force import brute_force
 from nhsvm.oracles.leaves import Proposals, SingleLabel, best_leaves, leaf_scores
-from reference.oracles import leaf_sums, proposed, random_alpha, values
+from reference.oracles import brute_force, leaf_sums, proposed, random_alpha, values
 from strategies import SPECIAL, dags, hierarchies, trees
 
 seeds = st.integers(0, 2**32)

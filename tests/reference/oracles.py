@@ -44,3 +44,19 @@ def proposed(found: list[float], used: list[int], weights: list[float], true: in
     bar = sum(w * found[k] for k, w in zip(used, weights, strict=True)) / cost + tol
     new = [k for k, v in enumerate(found) if v > bar and k not in used and k != true]
     return used + sorted(new, key=lambda k: (-found[k], k))[:n_new]
+
+
+def brute_force(graph, node_scores, true_leaf, loss, *, normalized=False):
+    """Argmax and max over the leaves l of Δ(l, y) + s(l) − s(y) (Eq. 18), or of Eq. 13 with ``normalized``."""
+    closures = [graph.leaf_ancestors.row(k) for k in range(graph.n_leaves)]
+    own = sum(node_scores[n] for n in closures[true_leaf])
+    values = []
+    for closure in closures:
+        difference = sum(node_scores[n] for n in closure) - own
+        distance = loss.between(closure, closures[true_leaf])
+        if normalized:
+            values.append(1.0 + difference / distance if distance > 0 else 0.0)
+        else:
+            values.append(difference + distance)
+    best = int(np.argmax(values))
+    return best, float(values[best])

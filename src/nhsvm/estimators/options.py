@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 
 from nhsvm.errors import OptionError
 from nhsvm.hierarchy import Hierarchy
-from nhsvm.options import OPTIONS, SET_ORACLES
+from nhsvm.options import OPTIONS, set_oracles
 from nhsvm.typing import Callback, Record, Seed
 
 if TYPE_CHECKING:
@@ -51,8 +51,8 @@ def why_no_sets(estimator: HierarchicalSVM) -> str | None:
         )
     if estimator.margin == "normalized":
         return "margin='normalized' (Eq. 13) is for one label a sample; leave margin='loss' for label sets"
-    if estimator.oracle not in SET_ORACLES:
-        return f"oracle={estimator.oracle!r} is for one label a sample; label sets have {list(SET_ORACLES)}"
+    if estimator.oracle not in set_oracles():
+        return f"oracle={estimator.oracle!r} is for one label a sample; label sets have {list(set_oracles())}"
     return None
 
 

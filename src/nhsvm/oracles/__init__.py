@@ -11,13 +11,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from nhsvm.registry import Family, Spec, on_first_use
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from nhsvm.oracles.brute_force import BruteForce
-    from nhsvm.oracles.dag import DagMultilabel
+    from nhsvm.oracles.dag.oracle import DagMultilabel
     from nhsvm.oracles.inference import MostViolating, most_violating
     from nhsvm.oracles.leaves import SingleLabel
     from nhsvm.oracles.lp import LinearProgram
@@ -37,52 +40,38 @@ __all__ = [
 ]
 
 
-_HOME = {
-    "BruteForce": "brute_force",
-    "DagMultilabel": "dag",
-    "LinearProgram": "lp",
-    "MostViolating": "inference",
-    "Oracle": "protocol",
-    "SingleLabel": "leaves",
-    "TreeMultilabel": "tree",
-    "most_violating": "inference",
-}
+@dataclass(frozen=True)
+class OracleSpec(Spec):
+    """One oracle.
+
+    Attributes
+    ----------
+    single : bool
+        Over labels of one leaf (Y_s), not over label sets (Y_m).
+    trains : bool
+        Estimators offer it as ``oracle=``. If it is over label sets, it is then made from a graph and ``allow_empty``.
+    """
+
+    single: bool = False
+    trains: bool = True
 
 
-def __getattr__(name: str) -> Any:
-    """A public name, imported with numba or HiGHS when it is asked for."""
-    if name in _HOME:
-        return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+ORACLES: Family[OracleSpec, Callable[..., Oracle]] = Family(
+    "oracle",
+    __name__,
+    [
+        OracleSpec("single_label", "leaves.SingleLabel", "all leaves", single=True),
+        OracleSpec("tree_multilabel", "tree.TreeMultilabel", "dynamic programme on a tree"),
+        OracleSpec("dag_multilabel", "dag.oracle.DagMultilabel", "search with bounds on any hierarchy"),
+        OracleSpec("lp", "lp.LinearProgram", "the paper's linear program, in HiGHS"),
+        OracleSpec("brute_force", "brute_force.BruteForce", "all label sets of a few leaves", trains=False),
+    ],
+)
+"""Every oracle by its name as an option. All but ``single_label``, over Y_s, are over Y_m."""
+
+_HOMES = {"MostViolating": "inference", "most_violating": "inference", "Oracle": "protocol"}
+__getattr__ = on_first_use(__name__, lambda: _HOMES | ORACLES.homes)
 
 
 def __dir__() -> list[str]:
-    return __all__
-
-
-class _Family(Mapping[str, Any]):
-    """Name → class, imported when it is asked for."""
-
-    def __init__(self, classes: dict[str, str]) -> None:
-        self._classes = classes
-
-    def __getitem__(self, name: str) -> Any:
-        return __getattr__(self._classes[name])
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._classes)
-
-    def __len__(self) -> int:
-        return len(self._classes)
-
-
-ORACLES: Mapping[str, Any] = _Family(
-    {
-        "brute_force": "BruteForce",
-        "dag_multilabel": "DagMultilabel",
-        "lp": "LinearProgram",
-        "single_label": "SingleLabel",
-        "tree_multilabel": "TreeMultilabel",
-    }
-)
-"""Every oracle by its name as an option. All but ``single_label``, over Y_s, are over Y_m."""
+    return sorted({*__all__, *ORACLES.homes})

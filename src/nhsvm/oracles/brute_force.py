@@ -5,50 +5,13 @@ from __future__ import annotations
 from itertools import combinations
 
 import numpy as np
-import numpy.typing as npt
 
 from nhsvm.errors import OptionError
 from nhsvm.hierarchy.graph import Graph
-from nhsvm.losses import Loss
 from nhsvm.oracles.protocol import Oracle
-from nhsvm.typing import FloatArray
+from nhsvm.typing import ByteArray, FloatArray
 
 _MOST_LEAVES = 16  # 65,535 label sets
-
-
-def brute_force(
-    graph: Graph, node_scores: FloatArray, true_leaf: int, loss: Loss, *, normalized: bool = False
-) -> tuple[int, float]:
-    """Argmax and max over the leaves l of Δ(l, y) + s(l) − s(y) (Eq. 18), or of Eq. 13 with ``normalized``.
-
-    Parameters
-    ----------
-    graph : Graph
-    node_scores : array of n_nodes
-        U_n·x of every node.
-    true_leaf : int
-        Position of y among the leaves.
-    loss : Loss
-        Δ; with ``normalized``, the norm of Eq. 9 that differences are divided by.
-    normalized : bool
-
-    Returns
-    -------
-    leaf, value : int, float
-        The first leaf with the largest value.
-    """
-    closures = [graph.leaf_ancestors.row(k) for k in range(graph.n_leaves)]
-    own = sum(node_scores[n] for n in closures[true_leaf])
-    values = []
-    for closure in closures:
-        difference = sum(node_scores[n] for n in closure) - own
-        distance = loss.between(closure, closures[true_leaf])
-        if normalized:
-            values.append(1.0 + difference / distance if distance > 0 else 0.0)
-        else:
-            values.append(difference + distance)
-    best = int(np.argmax(values))
-    return best, float(values[best])
 
 
 class BruteForce(Oracle):
@@ -76,6 +39,8 @@ class BruteForce(Oracle):
     (['animal', 'dog'], array([2.]))
     """
 
+    exact = True
+
     def __init__(self, graph: Graph, *, allow_empty: bool = False) -> None:
         if graph.n_leaves > _MOST_LEAVES:
             raise OptionError(
@@ -92,7 +57,7 @@ class BruteForce(Oracle):
         )
         self.sets.flags.writeable = False
 
-    def _solve(self, rewards: FloatArray, chosen: npt.NDArray[np.uint8], value: FloatArray, bound: FloatArray) -> None:
+    def _solve(self, rewards: FloatArray, chosen: ByteArray, value: FloatArray, bound: FloatArray) -> None:
         for t, r in enumerate(rewards):
             values = self.sets @ r
             best = int(np.argmax(values))

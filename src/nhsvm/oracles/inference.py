@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +14,7 @@ from nhsvm.hierarchy.graph import Graph
 from nhsvm.hierarchy.labels import samples
 from nhsvm.losses import LOSSES, Loss, make_loss
 from nhsvm.oracles import ORACLES
-from nhsvm.typing import FloatArray, IntArray
+from nhsvm.typing import Array, FloatArray, IntArray, Label, LabelsLike
 
 _METHODS = {True: ("auto", "exact", "lp", "brute_force"), False: ("auto", "exact", "brute_force")}
 
@@ -23,7 +22,7 @@ _METHODS = {True: ("auto", "exact", "lp", "brute_force"), False: ("auto", "exact
 class MostViolating(NamedTuple):
     """What :func:`most_violating` found for one sample."""
 
-    leaves: tuple[Hashable, ...]
+    leaves: tuple[Label, ...]
     """The classes of the label set, in the order of ``hierarchy.leaves``."""
     value: float
     """Its score, or what it violates the margin of ``y_true`` by."""
@@ -34,7 +33,7 @@ class MostViolating(NamedTuple):
 def most_violating(
     hierarchy: Hierarchy,
     node_scores: npt.ArrayLike,
-    y_true: Any = None,
+    y_true: LabelsLike = None,
     loss: str | type[Loss] | Loss = "auto",
     multilabel: bool = True,
     method: str = "auto",
@@ -103,7 +102,7 @@ def most_violating(
     return found[0] if one else found
 
 
-def _made_loss(loss: Any, hierarchy: Hierarchy, multilabel: bool) -> Loss:
+def _made_loss(loss: str | type[Loss] | Loss, hierarchy: Hierarchy, multilabel: bool) -> Loss:
     if isinstance(loss, str):
         loss = ("leaf_hamming" if multilabel else "hamming") if loss == "auto" else loss
         if loss in LOSSES and LOSSES[loss].needs_weights:
@@ -121,13 +120,12 @@ def _search_sets(
     if true is not None and delta is not None:
         rewards = np.array([s + delta.per_node(y, multilabel=True).rewards for s, y in zip(scores, true, strict=True)])
         rewards = rewards.reshape(scores.shape)
-    if method in ("lp", "brute_force"):
-        oracle = ORACLES[method](graph, allow_empty=allow_empty, **({"integral": True} if method == "lp" else {}))
-    elif graph.is_tree:
-        oracle = ORACLES["tree_multilabel"](graph, allow_empty=allow_empty)
-    else:
-        oracle = ORACLES["dag_multilabel"](graph, allow_empty=allow_empty, exact=method == "exact")
-    chosen = np.empty(scores.shape, oracle.dtype)
+    own: dict[str, bool] = {"integral": True} if method == "lp" else {}
+    if method not in ("lp", "brute_force"):
+        own = {} if graph.is_tree else {"exact": method == "exact"}
+        method = "tree_multilabel" if graph.is_tree else "dag_multilabel"
+    oracle = ORACLES[method](graph, allow_empty=allow_empty, **own)
+    chosen: Array = np.empty(scores.shape, oracle.dtype)
     value, bound = np.empty((2, len(scores)))
     oracle.solve(rewards, chosen, value, bound)
     return [np.flatnonzero(row).astype(np.int32) for row in chosen], bound - value
@@ -181,7 +179,7 @@ def _checked_scores(given: npt.ArrayLike, hierarchy: Hierarchy) -> tuple[FloatAr
     return scores, array.ndim == 1
 
 
-def _closures(hierarchy: Hierarchy, y: Any, n: int, multilabel: bool, allow_empty: bool) -> list[IntArray]:
+def _closures(hierarchy: Hierarchy, y: LabelsLike, n: int, multilabel: bool, allow_empty: bool) -> list[IntArray]:
     """Ā of every true label, as ascending node numbers."""
     y = samples(y)
     if len(y) != n:
@@ -192,5 +190,5 @@ def _closures(hierarchy: Hierarchy, y: Any, n: int, multilabel: bool, allow_empt
     return [found.row(i)[: 0 if none else None] for i, none in enumerate(empty)]
 
 
-def _is_empty(labels: Any) -> bool:
+def _is_empty(labels: object) -> bool:
     return isinstance(labels, (set, frozenset, list, tuple, np.ndarray)) and not len(labels)

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 from threading import Lock
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
 from nhsvm.errors import DataError, NotSolvedError
 from nhsvm.hierarchy.graph import Graph
 from nhsvm.oracles.protocol import Oracle
-from nhsvm.typing import FloatArray
+from nhsvm.typing import Array, FloatArray
+
+if TYPE_CHECKING:
+    from highspy import Highs, HighsVarType
 
 _WHOLE = 1e-6  # this near to 0 and 1, an answer is a label set: HiGHS promises 1e-7 at its defaults
+RELAXED: dict[str, str | float] = {
+    "presolve": "off",  # it costs ten times what it saves here
+    "primal_feasibility_tolerance": 1e-9,
+    "dual_feasibility_tolerance": 1e-9,
+}
+"""Options of HiGHS for a linear program that is solved again and again with other costs."""
 
 
 class LinearProgram(Oracle):
@@ -62,19 +70,18 @@ class LinearProgram(Oracle):
 
     def __init__(self, graph: Graph, *, allow_empty: bool = False, integral: bool = False) -> None:
         super().__init__(graph, allow_empty)
-        self.integral = integral
+        self.integral = self.exact = integral
         self.dtype = np.uint8 if integral else np.float64
         self._rows, self._least = _constraints(graph, allow_empty)
-        self._columns = np.arange(graph.n_nodes, dtype=np.int32)
-        self._model = _model(self._rows, self._least)
+        zero, one = np.zeros(graph.n_nodes), np.ones(graph.n_nodes)
+        self._model = make_model(self._rows, self._least, zero, one, **RELAXED)
         self._lock = Lock()
 
-    def _solve(self, rewards: FloatArray, chosen: npt.NDArray[Any], value: FloatArray, bound: FloatArray) -> None:
+    def _solve(self, rewards: FloatArray, chosen: Array, value: FloatArray, bound: FloatArray) -> None:
         for t, r in enumerate(rewards):
-            largest = float(np.abs(r).max())
-            if not np.isfinite(largest):
+            if not np.isfinite(r).all():
                 raise DataError(f"sample {t}: the rewards must be finite")
-            unit = np.ldexp(1.0, np.frexp(largest)[1])  # HiGHS has absolute tolerances; powers of two round nothing
+            unit = unit_of(r)
             with self._lock:
                 z, most = self._solve_one(r / unit)
             chosen[t] = z
@@ -82,13 +89,8 @@ class LinearProgram(Oracle):
             bound[t] = max(most * unit, value[t])
 
     def _solve_one(self, r: FloatArray) -> tuple[FloatArray, float]:
-        self._model.clearSolver()
-        self._model.changeColsCost(len(r), self._columns, r)
-        self._run("linear")
-        found = self._model.getSolution()
-        z = np.array(found.col_value)
+        z, y = solve_again(self._model, r, self.graph.n_nodes)
         # any y ≥ 0 proves a bound: max over 0 ≤ z ≤ 1 of r·z + y·(rows·z − least)
-        y = np.maximum(-np.array(found.row_dual), 0.0)
         most = float(np.maximum(r + self._rows.T @ y, 0.0).sum() - y @ self._least)
         if self._is_label(np.rint(z)) and np.abs(z - np.rint(z)).max() <= _WHOLE:
             return np.rint(z), most
@@ -98,33 +100,19 @@ class LinearProgram(Oracle):
         """The integer program of the costs at hand."""
         from highspy import HighsVarType
 
-        def set_type(kind: Any) -> None:
-            self._model.changeColsIntegrality(n, self._columns, np.full(n, int(kind), np.uint8))
-
         n = self.graph.n_nodes
-        set_type(HighsVarType.kInteger)
+        set_type(self._model, n, HighsVarType.kInteger)
         self._model.setOptionValue("presolve", "choose")
         try:
-            self._run("integer")
+            run(self._model, "integer", n)
             z = np.rint(self._model.getSolution().col_value)
             most = self._model.getInfo().mip_dual_bound
         finally:
-            set_type(HighsVarType.kContinuous)
+            set_type(self._model, n, HighsVarType.kContinuous)
             self._model.setOptionValue("presolve", "off")
         if not self._is_label(z):
             raise NotSolvedError("HiGHS gave an integer answer that is no label set")
         return z, most
-
-    def _run(self, kind: str) -> None:
-        from highspy import HighsModelStatus
-
-        self._model.run()
-        status = self._model.getModelStatus()
-        if status != HighsModelStatus.kOptimal:
-            raise NotSolvedError(
-                f"the {kind} program of {self.graph.n_nodes} nodes was not solved: HiGHS says "
-                f"{self._model.modelStatusToString(status)!r}"
-            )
 
     def _is_label(self, z: FloatArray) -> bool:
         return bool((self._rows @ z >= self._least).all())
@@ -137,8 +125,8 @@ def _constraints(graph: Graph, allow_empty: bool) -> tuple[sp.csr_array, FloatAr
     edge = np.arange(len(parent))
     cover = len(edge) + np.searchsorted(inner, parent)  # the row of an edge's parent
     n_zero = len(edge) + len(inner)
-    plus: list[tuple[Any, Any]] = [(edge, parent), (cover, child)]
-    minus: list[tuple[Any, Any]] = [(edge, child), (np.arange(len(edge), n_zero), inner)]
+    plus: list[tuple[Array, Array]] = [(edge, parent), (cover, child)]
+    minus: list[tuple[Array, Array]] = [(edge, child), (np.arange(len(edge), n_zero), inner)]
     if not allow_empty:
         roots = np.arange(graph.n_roots)
         plus += [(np.full(graph.n_leaves, n_zero), graph.leaves), (np.full(len(roots), n_zero + 1), roots)]
@@ -148,29 +136,63 @@ def _constraints(graph: Graph, allow_empty: bool) -> tuple[sp.csr_array, FloatAr
     return sp.csr_array((sign, (row, column)), shape=(len(least), graph.n_nodes)), least
 
 
-def _model(rows: sp.csr_array, least: FloatArray) -> Any:
-    """A HiGHS model with costs to be set."""
+# -- HiGHS -------------------------------------------------------------------------------------------------------------
+
+
+def make_model(
+    rows: sp.csr_array, least: FloatArray, lower: FloatArray, upper: FloatArray, **options: str | float
+) -> Highs:
+    """A program, max c·v over rows·v ≥ least and lower ≤ v ≤ upper, with costs c that are still to be set."""
     import highspy
 
     lp = highspy.HighsLp()
     lp.num_row_, lp.num_col_ = rows.shape
     lp.sense_ = highspy.ObjSense.kMaximize
-    lp.col_cost_ = lp.col_lower_ = np.zeros(lp.num_col_)
-    lp.col_upper_ = np.ones(lp.num_col_)
+    lp.col_cost_ = np.zeros(lp.num_col_)
+    lp.col_lower_, lp.col_upper_ = lower, upper
     lp.row_lower_, lp.row_upper_ = least, np.full(len(least), highspy.kHighsInf)
     lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
     lp.a_matrix_.start_, lp.a_matrix_.index_, lp.a_matrix_.value_ = rows.indptr, rows.indices, rows.data
     model = highspy.Highs()  # type: ignore[no-untyped-call]
-    options: dict[str, Any] = {
-        "output_flag": False,
-        "parallel": "off",
-        "presolve": "off",  # it costs ten times what it saves here
-        "primal_feasibility_tolerance": 1e-9,
-        "dual_feasibility_tolerance": 1e-9,
-        "mip_rel_gap": 0.0,
-        "mip_abs_gap": 0.0,
-    }
-    for name, option in options.items():
+    # no number of threads: HiGHS refuses another one than the first program of this thread had
+    always: dict[str, str | float] = {"output_flag": False, "parallel": "off", "mip_rel_gap": 0.0, "mip_abs_gap": 0.0}
+    for name, option in (always | options).items():
         model.setOptionValue(name, option)
     model.passModel(lp)
     return model
+
+
+def set_type(model: Highs, n: int, kind: HighsVarType) -> None:
+    """Make the first n variables integers, or numbers again."""
+    model.changeColsIntegrality(n, np.arange(n, dtype=np.int32), np.full(n, int(kind), np.uint8))
+
+
+def set_costs(model: Highs, costs: FloatArray) -> None:
+    """Costs of all variables."""
+    model.changeColsCost(len(costs), np.arange(len(costs), dtype=np.int32), costs)
+
+
+def unit_of(costs: FloatArray) -> float:
+    """What to divide costs by, since HiGHS has absolute tolerances: a power of two, which rounds nothing."""
+    return float(np.ldexp(1.0, np.frexp(np.abs(costs).max())[1]))
+
+
+def solve_again(model: Highs, costs: FloatArray, n_nodes: int) -> tuple[FloatArray, FloatArray]:
+    """The best v for other costs, from the basis of slacks, and the dual y ≥ 0 of the rows."""
+    model.clearSolver()
+    set_costs(model, costs)
+    run(model, "linear", n_nodes)
+    found = model.getSolution()
+    return np.array(found.col_value), np.maximum(-np.array(found.row_dual), 0.0)
+
+
+def run(model: Highs, kind: str, n_nodes: int) -> None:
+    """Solve it, or raise a NotSolvedError."""
+    from highspy import HighsModelStatus
+
+    model.run()
+    status = model.getModelStatus()
+    if status != HighsModelStatus.kOptimal:
+        raise NotSolvedError(
+            f"the {kind} program of {n_nodes} nodes was not solved: HiGHS says {model.modelStatusToString(status)!r}"
+        )

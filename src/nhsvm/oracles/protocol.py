@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from nhsvm.errors import DataError, OptionError
 from nhsvm.hierarchy.graph import Graph
-from nhsvm.typing import FloatArray
+from nhsvm.typing import Array, ByteArray, FloatArray, PtrArray
 
 if TYPE_CHECKING:
     from nhsvm.oracles.dag.candidates import LeafCandidates
 
-States = npt.NDArray[np.uint8]
-Rows = npt.NDArray[np.int64]
-
 LARGEST = 1e280  # of Σ|r|; some multiples of it have to be finite
-_LARGEST_MEMORY = 600_000_000  # bytes
 
 
 class Memory(NamedTuple):
@@ -29,28 +25,23 @@ class Memory(NamedTuple):
     """
 
     shares: npt.NDArray[np.float32]  # (n_samples, edges of the core)
-    sets: States  # (n_samples, nodes of the hierarchy, eight a byte)
-    known: States  # (n_samples,): 0 for nothing, 1 for a set, 2 for shares too
+    sets: ByteArray  # (n_samples, nodes of the hierarchy, eight a byte)
+    known: ByteArray  # (n_samples,): 0 for nothing, 1 for a set, 2 for shares too
 
-    def recalled(self, rows: Rows, n_nodes: int) -> States:
+    def recalled(self, rows: PtrArray, n_nodes: int) -> ByteArray:
         """The sets of some samples, 1 for a node in the set; nothing if there is none."""
         return np.unpackbits(self.sets[rows], axis=1, count=n_nodes)
 
-    def keep(self, rows: Rows, chosen: States) -> None:
+    def keep(self, rows: PtrArray, chosen: ByteArray) -> None:
         """Remember label sets."""
         self.sets[rows] = np.packbits(chosen, axis=1)
         self.known[rows] = np.maximum(self.known[rows], 1)
 
 
-def make_memory(n_samples: int, n_nodes: int, n_edges: int, most: float = _LARGEST_MEMORY) -> Memory | None:
-    """Room for samples of a hierarchy with a core of so many edges; None if it takes more than ``most`` bytes."""
-    n_bytes = -(-n_nodes // 8)
-    if n_samples * (4 * n_edges + n_bytes) > most:
-        return None
-    return Memory(
-        np.zeros((n_samples, n_edges), np.float32), np.zeros((n_samples, n_bytes), np.uint8),
-        np.zeros(n_samples, np.uint8),
-    )  # fmt: skip
+def make_memory(n_samples: int, n_nodes: int, n_edges: int) -> Memory:
+    """Room for samples of a hierarchy with a core of so many edges."""
+    shares = np.zeros((n_samples, n_edges), np.float32)
+    return Memory(shares, np.zeros((n_samples, -(-n_nodes // 8)), np.uint8), np.zeros(n_samples, np.uint8))
 
 
 class Oracle(ABC):
@@ -65,11 +56,17 @@ class Oracle(ABC):
         Whether the empty set, of value 0, is admitted as well.
     dtype : type
         Of ``chosen``: uint8 for label sets, float64 for points of a relaxation.
+    exact : bool
+        Whether every answer is proved to be the best label set.
+    for_trees : bool
+        Whether it refuses a graph that is no tree.
     leaf_candidates : LeafCandidates, optional
         Finds the leaves that a label set could gain by, where most others need not be looked at.
     """
 
     dtype: type = np.uint8
+    exact: bool = False
+    for_trees: bool = False
     leaf_candidates: LeafCandidates | None = None
 
     def __init__(self, graph: Graph, allow_empty: bool) -> None:
@@ -98,11 +95,11 @@ class Oracle(ABC):
     def solve(
         self,
         rewards: FloatArray,
-        chosen: npt.NDArray[Any],
+        chosen: Array,
         value: FloatArray,
         bound: FloatArray,
         memory: Memory | None = None,
-        rows: Rows | None = None,
+        rows: PtrArray | None = None,
     ) -> None:
         """The best label set found for every sample, and a bound on what any could be worth.
 
@@ -127,7 +124,11 @@ class Oracle(ABC):
         DataError
             If a reward is not finite; the message names the first.
         """
-        check_arrays(self.graph, rewards, chosen, value, bound, self.dtype)
+        n, shape = len(rewards), (len(rewards), self.graph.n_nodes)
+        check_array("rewards", rewards, shape, np.float64)
+        check_array("chosen", chosen, shape, self.dtype)
+        check_array("value", value, (n,), np.float64)
+        check_array("bound", bound, (n,), np.float64)
         if (memory is None) != (rows is None):
             raise OptionError("memory and rows go together: give both or none")
         if memory is None or rows is None:
@@ -136,39 +137,23 @@ class Oracle(ABC):
             self._solve_again(rewards, chosen, value, bound, memory, rows)
 
     @abstractmethod
-    def _solve(self, rewards: FloatArray, chosen: npt.NDArray[Any], value: FloatArray, bound: FloatArray) -> None:
+    def _solve(self, rewards: FloatArray, chosen: Array, value: FloatArray, bound: FloatArray) -> None:
         """The same, of arrays that have been checked."""
 
     def _solve_again(
-        self,
-        rewards: FloatArray,
-        chosen: npt.NDArray[Any],
-        value: FloatArray,
-        bound: FloatArray,
-        memory: Memory,
-        rows: Rows,
+        self, rewards: FloatArray, chosen: Array, value: FloatArray, bound: FloatArray, memory: Memory, rows: PtrArray
     ) -> None:
         """The same with a memory."""
         raise OptionError(f"{type(self).__name__} keeps no memory of samples, but was given one")
 
 
-def check_arrays(
-    graph: Graph, rewards: FloatArray, chosen: npt.NDArray[Any], value: FloatArray, bound: FloatArray, dtype: type
-) -> None:
-    """Raise unless all have the shapes and types of ``solve``; a kernel would read or write beyond them."""
-    shape = (len(rewards), graph.n_nodes)
-    wanted = {
-        "rewards": (rewards, shape, np.float64),
-        "chosen": (chosen, shape, dtype),
-        "value": (value, shape[:1], np.float64),
-        "bound": (bound, shape[:1], np.float64),
-    }
-    for name, (array, size, kind) in wanted.items():
-        if array.shape != size or array.dtype != kind or not array.flags.c_contiguous:
-            raise OptionError(
-                f"{name} must be a C-ordered {np.dtype(kind)} array of shape {size}, "
-                f"not {array.dtype} of shape {array.shape}"
-            )
+def check_array(name: str, array: Array, shape: tuple[int, ...], kind: type) -> None:
+    """Raise unless an array has this shape and type; a kernel would read or write beyond it."""
+    if array.shape != shape or array.dtype != kind or not array.flags.c_contiguous:
+        raise OptionError(
+            f"{name} must be a C-ordered {np.dtype(kind)} array of shape {shape}, "
+            f"not {array.dtype} of shape {array.shape}"
+        )
 
 
 def check_finite(rewards: FloatArray, scales: FloatArray) -> None:

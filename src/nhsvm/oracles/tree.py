@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from nhsvm._jit import kernel
 from nhsvm.errors import HierarchyError
 from nhsvm.hierarchy.graph import Graph
 from nhsvm.oracles.protocol import Oracle
-from nhsvm.typing import FloatArray
+from nhsvm.typing import ByteArray, FloatArray
 
 
 class TreeMultilabel(Oracle):
@@ -48,6 +47,8 @@ class TreeMultilabel(Oracle):
     array([ 2., -4.])
     """
 
+    exact = for_trees = True
+
     def __init__(self, graph: Graph, *, allow_empty: bool = False) -> None:
         if not graph.is_tree:
             child = int(np.argmax(graph.parents.sizes() > 1))
@@ -60,7 +61,7 @@ class TreeMultilabel(Oracle):
         below_all = [graph.n_nodes + 1]  # that node's children are elsewhere, but it has some
         self._first_child = np.concatenate([graph.children.indptr + graph.n_roots, below_all]).astype(np.int32)
 
-    def _solve(self, rewards: FloatArray, chosen: npt.NDArray[np.uint8], value: FloatArray, bound: FloatArray) -> None:
+    def _solve(self, rewards: FloatArray, chosen: ByteArray, value: FloatArray, bound: FloatArray) -> None:
         _best_sets_kernel(rewards, self._parent, self._first_child, self.graph.n_roots, self.allow_empty, chosen, value)
         bound[:] = value
 

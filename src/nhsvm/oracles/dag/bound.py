@@ -28,13 +28,8 @@ from typing import NamedTuple
 import numpy as np
 
 from nhsvm._jit import inlined, kernel, prefetch
-from nhsvm.oracles.dag.core import FREE, OFF, ON, RUNNING, SETTLED, Links, links_of
+from nhsvm.oracles.dag.core import FREE, OFF, ON, RUNNING, SETTLED, TUNING, Links, links_of
 from nhsvm.typing import FloatArray
-
-_KEEP = 0.9  # of its marginal, a node keeps KEEP · children / (children + rise · parents)
-RISE = 0.2, 1.0  # best for the first sweeps, whose marginals guide a search; and for many sweeps, for bounds alone
-_AHEAD = 12  # edges; the parents are all over a large graph, and getting their stars takes longer than working on them
-
 
 # A row of 64 bytes, one cache line, has all that a visit has to know of a star
 _SUM, _TOP, _SECOND, OWN, _COVER, _FLOOR, _AT = range(7)
@@ -48,9 +43,9 @@ def sweep_kernel(samples, lines, nodes, links, all_share):
     not do as the sign of its marginal says is worth no more than the bound − abs(marginal). Once the bound is good
     enough, there are no marginals. In a dive there is one sweep.
     """
-    # Helpers that take arrays would cost more than what they do, so "marginal of i at a parent" and "change a share"
-    # are written out, with few branches. Which shares of a star are largest is looked for again only when it is not
-    # known and somebody has to know: a search at every visit would be quadratic in the number of children.
+    # Helpers that take arrays would cost more than what they do, so all is written out, with few branches. Which shares
+    # of a star are largest is looked for again only when it is not known and somebody has to know: to search at every
+    # visit would be quadratic in the number of children.
     message = np.empty(nodes.reward.shape[1])
     for s in range(samples.shape[0]):
         me = samples[s]
@@ -133,7 +128,8 @@ def sweep_kernel(samples, lines, nodes, links, all_share):
                             at = slot[f]
                         elif x > second:
                             second = x
-                    star[si + _SUM], star[si + _TOP], star[si + _SECOND], star[si + _AT] = total, top, second, at
+                    star[si + _SUM], star[si + _TOP] = total, top
+                    star[si + _SECOND], star[si + _AT] = second, at
                 top = star[si + _TOP]
                 value = star[si + OWN] + (
                     star[si + _SUM] if top > 0.0 or star[si + _COVER] == 0.0 else max(star[si + _COVER], top)
@@ -161,12 +157,8 @@ def sweep_kernel(samples, lines, nodes, links, all_share):
                                     at = slot[f]
                                 elif x > second:
                                     second = x
-                            star[sp + _SUM], star[sp + _TOP], star[sp + _SECOND], star[sp + _AT] = (
-                                total,
-                                top,
-                                second,
-                                at,
-                            )
+                            star[sp + _SUM], star[sp + _TOP] = total, top
+                            star[sp + _SECOND], star[sp + _AT] = second, at
                         others = star[sp + _SUM] - max(t, 0.0)
                         rival = star[sp + _SECOND] if star[sp + _AT] == q else star[sp + _TOP]
                         cover = star[sp + _COVER]
@@ -180,14 +172,14 @@ def sweep_kernel(samples, lines, nodes, links, all_share):
                     star[si + OWN] -= mine
                 else:
                     marginal[i] = value
-                    gives = value - _KEEP * value * children / (children + me.rise * (last - first))
+                    gives = value - TUNING.keep * value * children / (children + me.rise * (last - first))
                     part = gives / (last - first)
                     star[si + OWN] += value - mine - gives
                 for q in range(first, last):
                     t, sp = share[q], 8 * parent[q]
                     x = part + message[q - first]
                     share[q] = x
-                    ahead = q - _AHEAD if upward else q + _AHEAD
+                    ahead = q - TUNING.ahead if upward else q + TUNING.ahead
                     if 0 <= ahead < n_edges:
                         prefetch(star, 8 * parent[ahead])
                     star[sp + _SUM] += max(x, 0.0) - max(t, 0.0)
@@ -220,8 +212,6 @@ def sweep_kernel(samples, lines, nodes, links, all_share):
 
 
 # -- small components --------------------------------------------------------------------------------------------------
-
-_MANY = 0.05  # part of the nodes; if more are solved, the core shrinks before a set is looked for
 
 
 class Stars(NamedTuple):
@@ -421,4 +411,4 @@ def components_kernel(largest, limit, samples, lines, nodes, links, all_share, a
         me.solved = settled
         me.work += all_steps
         if me.line == 0:
-            me.find = 1 if settled <= _MANY * n else 0
+            me.find = 1 if settled <= TUNING.solved * n else 0

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from nhsvm._jit import kernel
-from nhsvm.oracles.dag.bound import RISE
 from nhsvm.oracles.dag.candidates import LeafCandidates, Lists
-from nhsvm.oracles.dag.core import ON, RUNNING, SETTLED, Core, Links, links_of, make_work
-from nhsvm.oracles.dag.search import Rounds, left_open
-from nhsvm.typing import FloatArray, IntArray, PtrArray
+from nhsvm.oracles.dag.core import FREE, ON, SETTLED, TUNING, begin, links_of, make_work
+from nhsvm.oracles.dag.search import Limits, Rounds, left_open
+from nhsvm.typing import FloatArray, Floats, IntArray, PtrArray
 
-_SIZE, _ENTRIES = 16, 2**17  # samples that are searched together, at most; nodes and edges of them, about
 _NONE = 1e300  # a bound that says nothing; kernels must not meet infinity
 Rooms = dict[tuple[int, int, int], list[Rounds]]  # that no thread uses now, by nodes, edges and samples
 
@@ -28,6 +26,15 @@ class Subgraphs(NamedTuple):
     nodes: IntArray
 
 
+class Start(NamedTuple):
+    """What a search begins with."""
+
+    put_ptr: PtrArray  # of every sample, the leaves of a set
+    put: IntArray
+    value: FloatArray  # what it is worth
+    scales: FloatArray  # Σ|r| that rounding errors are measured by; none: of the nodes searched
+
+
 class CandidateSearch:
     """A search whose work, beyond one visit of every node, depends on the leaves that could be of use.
 
@@ -37,7 +44,7 @@ class CandidateSearch:
     Parameters
     ----------
     candidates : LeafCandidates
-    budget, precision : see :class:`nhsvm.oracles.DagMultilabel`
+    budget, precision, exact : see :class:`nhsvm.oracles.DagMultilabel`
     branches : bool
         Branch where bounds have stalled, within the budget.
     rooms : Rooms, optional
@@ -51,14 +58,12 @@ class CandidateSearch:
         precision: float,
         branches: bool = False,
         rooms: Rooms | None = None,
+        exact: bool = False,
     ) -> None:
-        self.branches = branches
-        self.candidates, self.budget, self.precision = candidates, budget, precision
+        self.candidates, self.limits = candidates, Limits(budget, precision, branches, exact)
         self._spare: Rooms = {} if rooms is None else rooms
 
-    def found(
-        self, rewards: npt.NDArray[Any], useful: Lists, first: Lists | None = None
-    ) -> tuple[Lists, FloatArray, FloatArray]:
+    def found(self, rewards: Floats, useful: Lists, first: Lists | None = None) -> tuple[Lists, FloatArray, FloatArray]:
         """As :meth:`nhsvm.oracles.dag.candidates.LeafCandidates.found`.
 
         The search begins with sets of single leaves, of those in ``first`` if given: where thousands could be of use,
@@ -67,18 +72,36 @@ class CandidateSearch:
         sets, value, bound = self.candidates.found(rewards, useful if first is None else first)
         if first is not None:
             bound[:] = _NONE  # that of some leaves says nothing
-        some = np.flatnonzero(bound > value + self.precision * np.abs(value))
+        some = np.flatnonzero(bound > value + self.limits.precision * np.abs(value))
         if not len(some):
             return sets, value, bound
+        lists = [sets[1][sets[0][t] : sets[0][t + 1]] for t in range(len(rewards))]
+        start = Start(*sets, value, np.empty(0))
+        for batch, rounds, gaps in self.rounds(rewards, some, useful, start, cut=True):
+            best = rounds.work.best
+            n_put, mine = unload_kernel(rewards, batch, self.candidates.graph.leaf_of, gaps, best, value, bound)
+            for t, leaves in zip(batch.rows.tolist(), np.split(mine, np.cumsum(n_put)[:-1]), strict=True):
+                lists[t] = leaves
+        indptr: PtrArray = np.concatenate([[0], np.cumsum([len(leaves) for leaves in lists])]).astype(np.int64)
+        return (indptr, np.concatenate(lists)), value, bound
+
+    def rounds(
+        self, rewards: Floats, some: PtrArray, useful: Lists, start: Start, cut: bool, most: int | None = None
+    ) -> Iterator[tuple[Subgraphs, Rounds, FloatArray]]:
+        """Batches of samples, searched: best sets are in the rounds; and by how much better ones could exceed them.
+
+        Samples with more than ``most`` nodes are left out. With ``cut``, flows settle what they can first.
+        """
         graph = self.candidates.graph
         node_ptr, nodes, edges = _nodes_kernel(some, *useful, graph, self.candidates.n_nodes)
-        order = np.argsort(np.diff(node_ptr), kind="stable")  # cores of about the same size share room
-        lists = [sets[1][sets[0][t] : sets[0][t + 1]] for t in range(len(rewards))]
         sizes, lo = np.diff(node_ptr), 0
+        order = np.argsort(sizes, kind="stable")  # cores of about the same size share room
+        if most is not None:
+            order = order[sizes[order] < most]
         while lo < len(order):
-            which = order[lo : lo + _SIZE]
-            n, e = _rounded(sizes[which].max() + 1), _rounded(edges[which].max())
-            size = int(np.clip(_ENTRIES // (n + e), 1, _SIZE))  # large cores are searched a few at a time
+            which = order[lo : lo + TUNING.batch]
+            n, e = _power_of_two(int(sizes[which].max()) + 1), _power_of_two(int(edges[which].max()))
+            size = int(np.clip(TUNING.entries // (n + e), 1, TUNING.batch))  # large cores are searched a few at a time
             which = which[:size]
             lo += size
             spare = self._spare.setdefault((n, e, size), [])
@@ -87,39 +110,20 @@ class CandidateSearch:
             except IndexError:
                 rounds = Rounds(make_work(n, e, size))
             w = rounds.work
-            w.samples["phase"], w.samples["rise"] = SETTLED, RISE[0]
+            w.samples["phase"] = SETTLED
             batch = Subgraphs(some[which], node_ptr[which], node_ptr[which + 1], nodes)
-            load_kernel(
-                rewards, batch, *sets, value, graph, self.candidates.allow_empty, self.budget, self.precision, w
-            )
-            rounds.cut()
+            load_kernel(rewards, batch, start, graph, self.candidates.allow_empty, self.limits, w)
+            if cut:
+                rounds.cut()
             w.samples["shrink"] = 1  # trees are not folded yet
             rounds.run(shrinking=1)
-            gaps = np.full(len(which), -1.0)  # not known
-            if self.branches:
-                for s in np.flatnonzero(w.samples["phase"][: len(which)] != SETTLED).tolist():
-                    gaps[s] = left_open(rounds, s, _first(rounds, s), False, True)
-            n_put, mine = unload_kernel(rewards, batch, graph.leaf_of, gaps, w.samples, w.best, value, bound)
-            for t, leaves in zip(batch.rows.tolist(), np.split(mine, np.cumsum(n_put)[:-1]), strict=True):
-                lists[t] = leaves
+            yield batch, rounds, np.array([left_open(rounds, s, self.limits) for s in range(len(which))])
             spare.append(rounds)
-        indptr: PtrArray = np.concatenate([[0], np.cumsum([len(leaves) for leaves in lists])]).astype(np.int64)
-        return (indptr, np.concatenate(lists)), value, bound
 
 
-def _first(rounds: Rounds, s: int) -> Core:
-    """The core that a sample began with; what nodes are worth on it, if it has not been shrunk."""
-    w = rounds.work
-    row, n = int(w.samples["origin"][s]), int(w.samples["whole"][s])
-    e = int(w.links.parent_ptr[row, n])
-    links = Links(*(array[row, :size] for array, size in zip(w.links, (n + 1, e, n + 1, e, e), strict=True)))
-    nodes = w.nodes.reward[2 * s, :n], w.nodes.cover[2 * s, :n], w.nodes.state[2 * s, :n]
-    return Core(*nodes, links, w.shares.share[2 * s, :e], 0.0)
-
-
-def _rounded(n: Any) -> int:
-    """The next power of two, so that few rooms are made."""
-    return 1 << (int(n) - 1).bit_length()
+def _power_of_two(n: int) -> int:
+    """The next one, so that few rooms are made."""
+    return 1 << (n - 1).bit_length()
 
 
 @kernel
@@ -151,7 +155,7 @@ def _nodes_kernel(some, indptr, leaves, graph, n_nodes):
 
 
 @kernel
-def load_kernel(rewards, batch, put_ptr, put, value, graph, allow_empty, budget, precision, work):
+def load_kernel(rewards, batch, start, graph, allow_empty, limits, work):
     """Make samples ready, each on its own core; node 0 is above all roots. They begin with the sets that are known."""
     above_ptr, above, paths_ptr, paths, leaf_of = (
         graph.above_ptr, graph.above, graph.paths_ptr, graph.paths, graph.leaf_of
@@ -166,7 +170,7 @@ def load_kernel(rewards, batch, put_ptr, put, value, graph, allow_empty, budget,
         reward, cover, state, node, wide = (
             work.nodes.reward[b], work.nodes.cover[b], work.nodes.state[b], work.nodes.node[b], work.best[s]
         )  # fmt: skip
-        scale, k = 0.0, 0
+        decision, scale, k = work.decision[b], 0.0, 0
         for j in range(n + 1):
             child_ptr[j] = 0
         parent_ptr[0], parent_ptr[1] = 0, 0
@@ -192,36 +196,32 @@ def load_kernel(rewards, batch, put_ptr, put, value, graph, allow_empty, budget,
                 child[fill[p]] = j
                 slot[fill[p]] = q
                 fill[p] += 1
-        big = 2.0 * scale if scale > 0.0 else 1.0  # no set is worth paying this
+        if start.scales.shape[0] > 0:
+            scale = start.scales[t]
+        begin(s, work.samples, work.lines, n, k, row, scale, limits)
+        me = work.samples[s]
+        me.value = start.value[t]
+        reward[0], cover[0], state[0] = 0.0, 0.0 if allow_empty else -2.0 * me.big, ON
+        for j in range(1, n):
+            c = nodes[j - 1]
+            reward[j], cover[j], state[j] = r[c], 0.0 if leaf_of[c] >= 0 else -2.0 * me.big, FREE
         for j in range(n):
-            c = nodes[max(j - 1, 0)]
-            reward[j] = r[c] if j > 0 else 0.0
-            free = leaf_of[c] >= 0 if j > 0 else allow_empty
-            cover[j] = 0.0 if free else -2.0 * big
-            state[j], node[j], trace.done[b, j], trace.best[b, j] = 0, j, 0, -1
+            node[j], decision[j], trace.done[b, j], trace.best[b, j] = j, state[j], 0, -1
             wide[j] = j == 0
-        state[0] = ON
         for q in range(k):
             work.shares.edge[b, q] = q
-        for e in range(put_ptr[t], put_ptr[t + 1]):
-            for q in range(paths_ptr[put[e]], paths_ptr[put[e] + 1]):
+        for e in range(start.put_ptr[t], start.put_ptr[t + 1]):
+            for q in range(paths_ptr[start.put[e]], paths_ptr[start.put[e] + 1]):
                 wide[number[paths[q]]] = 1
-        me, line = work.samples[s], work.lines[b]
-        me.phase, me.line, me.shrink, me.rounds, me.stalled, me.patience, me.sweeps = RUNNING, 0, 0, 0, 0, 60, 1
-        me.find, me.found, me.over, me.first, me.work, me.budget = 0, 0, 0, 1, 0, budget
-        me.value, me.bound, me.last, me.given_up = value[t], 1e300, 1e300, -1e300
-        me.remember, me.origin, me.whole = 0, row, n
-        me.big, me.tolerance, me.precision = big, 1e-12 * scale, precision
-        line.size, line.n_edges, line.links, line.folds, line.swept, line.constant = n, k, row, 0, 0, 0.0
 
 
 @kernel
-def unload_kernel(rewards, batch, leaf_of, gaps, samples, all_wide, value, bound):
+def unload_kernel(rewards, batch, leaf_of, gaps, all_wide, value, bound):
     """What the best sets hold of the leaves, (how many, which); fills in their values, and bounds that are better."""
     sizes, leaves = np.zeros(batch.rows.shape[0], np.int64), np.empty((batch.last - batch.first).sum(), np.int32)
     size = 0
     for s in range(batch.rows.shape[0]):
-        t, me = batch.rows[s], samples[s]
+        t = batch.rows[s]
         nodes = batch.nodes[batch.first[s] : batch.last[s]]
         begin, worth = size, 0.0
         for j in range(nodes.shape[0]):
@@ -232,8 +232,6 @@ def unload_kernel(rewards, batch, leaf_of, gaps, samples, all_wide, value, bound
                     size += 1
         leaves[begin:size].sort()
         sizes[s] = size - begin
-        upper = me.given_up if me.phase == SETTLED else max(me.given_up, me.bound)
-        gap = upper - me.value if gaps[s] < 0.0 else gaps[s]
         value[t] = worth
-        bound[t] = max(worth, min(bound[t], worth + (gap if gap > me.tolerance else 0.0)))
+        bound[t] = max(worth, min(bound[t], worth + gaps[s]))
     return sizes, leaves[:size].copy()

@@ -20,18 +20,17 @@ can ask for those with the largest bounds.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from nhsvm._jit import inlined, kernel
 from nhsvm.hierarchy.graph import Ragged
-from nhsvm.oracles.dag.core import ON, Core, Links
-from nhsvm.typing import FloatArray, IntArray, PtrArray
+from nhsvm.oracles.dag.core import TUNING
+from nhsvm.oracles.dag.primal import best_leaf
+from nhsvm.typing import ByteArray, FloatArray, Floats, IntArray, PtrArray
 
 _MOST = 1e300  # kernels must not meet infinity
-_TIMES, _FIRST = 4, 256  # of a limit, and at least: leaves that are bounded closely to find those of most use
 Lists = tuple[PtrArray, IntArray]  # where the lists of samples begin, and the lists
 
 
@@ -96,14 +95,14 @@ class LeafCandidates:
         self.graph, self.allow_empty = candidate_graph(above, paths), allow_empty
         self.n_nodes = len(above.indptr) - 1
 
-    def useful(self, rewards: npt.NDArray[Any], limit: int | None = None) -> Lists:
+    def useful(self, rewards: Floats, limit: int | None = None) -> Lists:
         """Leaves that could be of use, of every row of rewards: (where their lists begin, the lists).
 
         Of more than ``limit``, those that could be of most use.
         """
         return self.ranked(rewards, limit)[0]
 
-    def ranked(self, rewards: npt.NDArray[Any], limit: int | None = None) -> tuple[Lists, FloatArray]:
+    def ranked(self, rewards: Floats, limit: int | None = None) -> tuple[Lists, FloatArray]:
         """The same, and of how much use each of them could be."""
         limit = len(self.graph.leaf_node) if limit is None else limit
         indptr, leaves, use_of = candidates_kernel(rewards, limit, self.allow_empty, self.graph)
@@ -114,9 +113,7 @@ class LeafCandidates:
         indptr, leaves = narrowed_kernel(*useful, use_of, limit, *more)
         return indptr, leaves
 
-    def found(
-        self, rewards: npt.NDArray[Any], useful: Lists, first: Lists | None = None
-    ) -> tuple[Lists, FloatArray, FloatArray]:
+    def found(self, rewards: Floats, useful: Lists, first: Lists | None = None) -> tuple[Lists, FloatArray, FloatArray]:
         """Sets of leaves for every row of rewards, their values and bounds, where the leaves of use are known.
 
         Bounds hold if these are all of them. Others may begin with ``first``, some of them; this one looks at all.
@@ -125,79 +122,9 @@ class LeafCandidates:
         indptr, leaves = candidate_sets_kernel(rewards, *useful, self.graph, self.allow_empty, value, bound)
         return (indptr, leaves), value, bound
 
-    def write(self, indptr: PtrArray, leaves: IntArray, chosen: npt.NDArray[np.uint8]) -> None:
+    def write(self, indptr: PtrArray, leaves: IntArray, chosen: ByteArray) -> None:
         """Sets of leaves as nodes: 1 for each that is in the set."""
         write_kernel(indptr, leaves, self.graph.paths_ptr, self.graph.paths, chosen)
-
-    def core(self, rewards: FloatArray, leaves: IntArray, most: int, must: float) -> tuple[Core, IntArray] | None:
-        """The problem of one sample on what is above some leaves, and its nodes; None if these are more than ``most``.
-
-        Its first node is the virtual root. ``must`` is what it costs if nothing below an inner node is chosen.
-        """
-        graph = self.graph
-        nodes = _above_kernel(leaves, graph.paths_ptr, graph.paths, self.n_nodes)
-        n = len(nodes) + 1
-        if n > most:
-            return None
-        links = Links(*_links_kernel(nodes, graph.above_ptr, graph.above, self.n_nodes))
-        reward, cover = np.zeros(n), np.full(n, must)
-        reward[1:] = rewards[nodes]
-        cover[1:][graph.leaf_of[nodes] >= 0] = 0.0
-        cover[0] = 0.0 if self.allow_empty else must
-        state = np.zeros(n, np.uint8)
-        state[0] = ON
-        return Core(reward, cover, state, links, np.zeros(len(links.child)), 0.0), nodes
-
-
-@kernel
-def _above_kernel(leaves, paths_ptr, paths, n_nodes):
-    """The nodes of these leaves and all above them, ascending."""
-    mark = np.zeros(n_nodes, np.uint8)
-    for leaf in leaves:
-        for q in range(paths_ptr[leaf], paths_ptr[leaf + 1]):
-            mark[paths[q]] = 1
-    nodes = np.empty(n_nodes, np.int32)
-    n = 0
-    for c in range(n_nodes):
-        nodes[n] = c
-        n += mark[c]
-    return nodes[:n].copy()
-
-
-@kernel
-def _links_kernel(nodes, above_ptr, above, n_nodes):
-    """Links of nodes with all above them, numbered from 1 on; 0 is what is above the roots."""
-    m = nodes.shape[0] + 1
-    number = np.empty(n_nodes, np.int32)
-    n_edges = 0
-    for j in range(m - 1):
-        number[nodes[j]] = j + 1
-        n_edges += max(1, above_ptr[nodes[j] + 1] - above_ptr[nodes[j]])
-    parent_ptr, parent = np.zeros(m + 1, np.int32), np.empty(n_edges, np.int32)
-    child_ptr, child = np.zeros(m + 1, np.int32), np.empty(n_edges, np.int32)
-    slot, fill = np.empty(n_edges, np.int32), np.empty(m, np.int32)
-    k = 0
-    for j in range(1, m):
-        c = nodes[j - 1]
-        if above_ptr[c] == above_ptr[c + 1]:
-            parent[k] = 0
-            child_ptr[1] += 1
-            k += 1
-        for q in range(above_ptr[c], above_ptr[c + 1]):
-            parent[k] = number[above[q]]
-            child_ptr[parent[k] + 1] += 1
-            k += 1
-        parent_ptr[j + 1] = k
-    for j in range(m):
-        child_ptr[j + 1] += child_ptr[j]
-        fill[j] = child_ptr[j]
-    for j in range(1, m):
-        for q in range(parent_ptr[j], parent_ptr[j + 1]):
-            p = parent[q]
-            child[fill[p]] = j
-            slot[fill[p]] = q
-            fill[p] += 1
-    return child_ptr, child, parent_ptr, parent, slot
 
 
 @inlined
@@ -221,19 +148,6 @@ def _improved(r, mine, inside, size, least_size, paths_ptr, paths, below, least)
             left = n - 1
         k = k + 1 if k + 1 < n else 0
     return size, gained
-
-
-@inlined
-def _best_one(r, mine, paths_ptr, paths):
-    """Which of the leaves is best by itself, and what it is worth."""
-    best, top = 0, -1e300
-    for k in range(mine.shape[0]):
-        worth = 0.0
-        for q in range(paths_ptr[mine[k]], paths_ptr[mine[k] + 1]):
-            worth += r[paths[q]]
-        if worth > top:
-            best, top = k, worth
-    return best, top
 
 
 @kernel
@@ -270,7 +184,7 @@ def candidate_sets_kernel(rewards, indptr, leaves, graph, allow_empty, value, bo
         other = np.zeros(n, np.uint8)
         size, best = _improved(r, mine, other, 0, least_size, paths_ptr, paths, below, least)
         if size < least_size:  # none is worth anything by itself
-            k, best = _best_one(r, mine, paths_ptr, paths)
+            k, best = best_leaf(r, mine, paths_ptr, paths)
             other[k] = 1
             for q in range(paths_ptr[mine[k]], paths_ptr[mine[k] + 1]):
                 below[paths[q]] = 1
@@ -315,7 +229,7 @@ def candidate_sets_kernel(rewards, indptr, leaves, graph, allow_empty, value, bo
                 p = above[q]
                 total[p] += max(v, 0.0)
                 top[p] = max(top[p], v)
-        _, with_one = _best_one(kept, mine, paths_ptr, paths)
+        _, with_one = best_leaf(kept, mine, paths_ptr, paths)
         with_one += upper
         if allow_empty:
             with_one = max(with_one, 0.0)
@@ -435,11 +349,12 @@ def candidates_kernel(rewards, limit, allow_empty, graph):
         for leaf in range(n_leaves):
             found[size] = leaf
             size += bounds[leaf] >= slack
-        if size - begin > max(_TIMES * limit, _FIRST):  # most will not be listed: do not bound all of them closely
+        closely = max(TUNING.listed * limit, TUNING.listed_least)
+        if size - begin > closely:  # most will not be listed: do not bound all of them closely
             for e in range(begin, size):
                 rough[e - begin] = worth[leaf_node[found[e]]] + bare[first_above[found[e]]]
-            _largest(found[begin:size], rough[: size - begin], max(_TIMES * limit, _FIRST))
-            size = begin + max(_TIMES * limit, _FIRST)
+            _largest(found[begin:size], rough[: size - begin], closely)
+            size = begin + closely
         # what inner nodes are worth with all below them that could be of use
         for e in range(begin, size):
             c = leaf_node[found[e]]

@@ -25,14 +25,61 @@ of the last rows.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from nhsvm._jit import inlined, kernel
-from nhsvm.oracles.protocol import States
-from nhsvm.typing import FloatArray, IntArray
+from nhsvm.typing import ByteArray, FloatArray, IntArray
 
+
+class Tuning(NamedTuple):
+    """What the search on DAGs is tuned by: speed and how much a budget finds depend on it, but no proof does.
+
+    ``benchmarks/dag_inference.py`` shows what a change does to times and gaps.
+    """
+
+    # which search: see DagMultilabel
+    stages: tuple[int, int] = (5_000, 50_000)  # budgets: a dive, or some rounds; one sweep misses most violations
+    longer: int = 8  # budgets spent before HiGHS proves the rest, which takes longer than that for nearly all samples
+    large: int = 6_000  # nodes of a core from which on it is searched above the leaves of use only, where these are few
+    paths: int = 20  # nodes above a leaf, on average, up to which finding leaves of use takes less than it saves
+    most: float = 0.25  # part of the core's nodes that may be above the leaves of use
+    memory: int = 600_000_000  # bytes that a memory of samples may take
+    needless: int = 200_000_000  # steps of the search for needless edges; edges beyond are kept
+    listed: int = 4  # times a limit of leaves that are bounded closely, to find those of most use
+    listed_least: int = 256  # leaves that are bounded closely at least
+
+    # a batch
+    batch: int = 16  # samples at most
+    entries: int = 2**17  # nodes and edges of them all, about: a megabyte an array
+
+    # before the first round
+    pruned: float = 0.2  # part of the nodes that rewards have to settle for a smaller core to be made
+    cut: float = 0.05  # the same of flows
+    visits: int = 60  # times the nodes of a core that may be visited in search of paths for a flow
+    pushes: int = 3  # rounds of pushes; what they leave is found faster one path at a time
+
+    # a round
+    keep: float = 0.9  # a node keeps keep · children / (children + rise · parents) of its marginal on the way down
+    rise: float = 0.2  # best for the first sweeps, whose marginals guide a search
+    rise_of_bounds: float = 1.0  # best for many sweeps, for bounds alone
+    ahead: int = 12  # edges, for which parents all over a large graph are brought into the cache
+    part: int = 60  # nodes up to which a connected component is solved by itself
+    steps: int = 20_000  # steps that this may take
+    solved: float = 0.05  # part of the nodes in solved components; with more, the core shrinks before sets are sought
+    unsure: float = 0.5  # part of the free nodes that a dive leaves free
+    settled: float = 0.05  # part of the nodes that has to be settled before a smaller core is made
+    patience_first: int = 60  # rounds at a core of its own before a sample is split
+    patience: int = 6  # rounds at a part before it is split again
+    sweeps: int = 3  # up and down, in a round; the first round has one
+    small: int = 3_000  # nodes up to which a split says much
+    slow: float = 0.02  # part of the gap; bounds that fall by less (on large cores a tenth) three times have stalled
+    programs: int = 2  # open parts that HiGHS is given one by one; of more, it is given what they were split from
+
+
+TUNING = Tuning()
 FREE, ON, OFF, DONE, FOLDED = range(5)  # DONE: in the set, and settled
 RUNNING, SETTLED, SPLIT, SPENT = range(4)  # SPLIT: sweeps have stalled; SPENT: the budget is
 
@@ -76,7 +123,7 @@ class Nodes(NamedTuple):
 
     reward: FloatArray  # r
     cover: FloatArray  # d
-    state: States  # FREE or ON; a node that is ON has no parent here
+    state: ByteArray  # FREE or ON; a node that is ON has no parent here
     node: IntArray  # its number in the first core
     star: FloatArray  # eight numbers a node, see bound.py
     marginal: FloatArray
@@ -93,26 +140,26 @@ class Shares(NamedTuple):
 class Trace(NamedTuple):
     """The way back to the first core: by line (folds: by sample) and node of the first core."""
 
-    done: States  # in the set
+    done: ByteArray  # in the set
     best: IntArray  # the folded child that covers a node, or −1
     fold_child: IntArray
     fold_parent: IntArray
-    take: States  # worth it by itself
+    take: ByteArray  # worth it by itself
 
 
 class Work(NamedTuple):
     """All of a batch."""
 
-    samples: Any  # records
-    lines: Any
+    samples: npt.NDArray[np.void]
+    lines: npt.NDArray[np.void]
     nodes: Nodes
     links: Links
     shares: Shares
     trace: Trace
-    decision: States  # two rows a sample: the second is for when the first cannot be
-    parts: States  # by sample and node: state, and what is known from small components
-    on: States  # the set that rounding has found
-    best: States  # by sample and node of the first core: the best set so far
+    decision: ByteArray  # two rows a sample: the second is for when the first cannot be
+    parts: ByteArray  # by sample and node: state, and what is known from small components
+    on: ByteArray  # the set that rounding has found
+    best: ByteArray  # by sample and node of the first core: the best set so far
 
 
 def make_work(n: int, n_edges: int, size: int, links: Links | None = None) -> Work:
@@ -151,16 +198,25 @@ def links_of(links, row):
     return Links(links.child_ptr[row], links.child[row], links.parent_ptr[row], links.parent[row], links.slot[row])
 
 
+@inlined
+def begin(s, samples, lines, n, n_edges, row, scale, limits):
+    """A sample before its first round, with a core of n nodes whose links are in that row; ``scale`` is Σ|r|."""
+    me, line = samples[s], lines[2 * s]
+    me.phase, me.line, me.shrink, me.rounds, me.stalled, me.sweeps = RUNNING, 0, 0, 0, 0, 1
+    me.find, me.found, me.over, me.first, me.work, me.budget = 0, 0, 0, 1, 0, limits.budget
+    me.patience, me.remember, me.origin, me.whole = TUNING.patience_first, 0, row, n
+    me.value, me.bound, me.last, me.given_up = -1e300, 1e300, 1e300, -1e300
+    me.big = 2.0 * scale if scale > 0.0 else 1.0  # no set is worth paying this
+    me.tolerance, me.precision, me.rise = 1e-12 * scale, limits.precision, TUNING.rise
+    line.size, line.n_edges, line.links, line.folds, line.swept, line.constant = n, n_edges, row, 0, 0, 0.0
+
+
 class Reduction(NamedTuple):
     """From a core back to the one that it was made from."""
 
     above: Core
     node: IntArray  # number of each node there
-    done: States  # of each node there: in the set
-    best: IntArray  # of each node there: the folded child that covers it, or −1
-    fold_child: IntArray
-    fold_parent: IntArray
-    take: States  # folds that are worth it by themselves
+    trace: Trace
 
 
 @dataclass
@@ -169,7 +225,7 @@ class Core:
 
     reward: FloatArray
     cover: FloatArray
-    state: States
+    state: ByteArray
     links: Links
     share: FloatArray
     constant: float
@@ -179,12 +235,12 @@ class Core:
     def size(self) -> int:
         return len(self.reward)
 
-    def expanded(self, on: States) -> States:
+    def expanded(self, on: ByteArray) -> ByteArray:
         """The set on the first core that the set ``on`` of this one stands for."""
         made = self.reduction
         while made is not None:
             wide = np.empty(made.above.size, np.uint8)
-            expand_kernel(on, *made[1:], *made.above.links[2:4], wide)
+            expand_kernel(on, made.node, made.trace, made.above.links, wide)
             on, made = wide, made.above.reduction
         return on
 
@@ -213,11 +269,59 @@ def expand(n, on, node, made, folds, parent_ptr, parent, covered, wide):
 
 
 @kernel
-def expand_kernel(on, node, done, best, fold_child, fold_parent, take, parent_ptr, parent, wide):
+def expand_kernel(on, node, made, links, wide):
     """The set ``wide`` of a core that the set ``on`` of a smaller one stands for."""
     covered = np.empty(wide.shape[0], np.uint8)
-    made = Trace(done, best, fold_child, fold_parent, take)
-    expand(on.shape[0], on, node, made, fold_child.shape[0], parent_ptr, parent, covered, wide)
+    expand(on.shape[0], on, node, made, made.fold_child.shape[0], links.parent_ptr, links.parent, covered, wide)
+
+
+@inlined
+def _kept(n, decision, number):
+    """Number the nodes that stay, −1 for others; how many stay."""
+    m = 0
+    for i in range(n):
+        number[i] = -1
+        if decision[i] <= ON:
+            number[i] = m
+            m += 1
+    return m
+
+
+@inlined
+def _relink(n, m, number, old, new, fill, has_shares, old_share, old_edge, share, edge):
+    """Links among the m nodes that stay, and the shares on them; in place, entries move to the front. How many."""
+    child_ptr, child, _, _, slot = old
+    new_ptr, new_child, up_ptr, up, new_slot = new
+    k, end = 0, child_ptr[0]
+    new_ptr[0] = 0
+    for j in range(m + 1):
+        up_ptr[j] = 0
+    for i in range(n):
+        begin = end
+        end = child_ptr[i + 1]
+        j = number[i]
+        if j < 0:
+            continue
+        for e in range(begin, end):
+            c = number[child[e]]
+            if c >= 0:
+                new_child[k] = c
+                new_slot[k] = slot[e]
+                up_ptr[c + 1] += 1
+                k += 1
+        new_ptr[j + 1] = k
+    for j in range(m):
+        up_ptr[j + 1] += up_ptr[j]
+        fill[j] = up_ptr[j]
+    for j in range(m):
+        for e in range(new_ptr[j], new_ptr[j + 1]):
+            q = fill[new_child[e]]
+            up[q] = j
+            if has_shares:
+                share[q], edge[q] = old_share[new_slot[e]], old_edge[new_slot[e]]
+            fill[new_child[e]] = q + 1
+            new_slot[e] = q
+    return k
 
 
 @inlined
@@ -245,7 +349,8 @@ def shrink_kernel(samples, lines, nodes, links, shares, trace, all_decisions):
         me.shrink = 0
         old, new = lines[a], lines[b]
         n, big = old.size, me.big
-        child_ptr, child, parent_ptr, parent, slot = links_of(links, old.links)
+        whole = links_of(links, old.links)
+        child_ptr, child, parent_ptr, parent, _ = whole
         r, d, node = nodes.reward[a], nodes.cover[a], nodes.node[a]
         possible, constant, folds = False, 0.0, 0
         decision = all_decisions[2 * s]
@@ -329,12 +434,7 @@ def shrink_kernel(samples, lines, nodes, links, shares, trace, all_decisions):
                             size = _push(child[e], decision, stack, size, waits)
             if possible:
                 break
-        m = 0
-        for i in range(n):
-            number[i] = -1
-            if decision[i] <= ON:
-                number[i] = m
-                m += 1
+        m = _kept(n, decision, number)
         if me.line == 1 and (not possible or m == n):  # the dive ends where it is
             me.line = a - 2 * s
             me.over, me.find = 1, 1
@@ -353,51 +453,24 @@ def shrink_kernel(samples, lines, nodes, links, shares, trace, all_decisions):
             trace.fold_parent[s, at] = node[fold_parent[k]]
             trace.take[s, at] = take[k]
         new.folds = old.folds + folds
+        # the smaller core; where it takes the place of the larger one, entries move to the front
+        r, d, state, to = nodes.reward[b], nodes.cover[b], nodes.state[b], nodes.node[b]
         for i in range(n):
             if decision[i] == DONE:
                 done[node[i]] = 1
-            if best[i] >= -1:
+            if best[i] >= -1:  # a child, whose number is still there: it is larger
                 cover_by[node[i]] = -1 if best[i] == -1 else node[best[i]]
-        # the smaller core; where it takes the place of the larger one, entries move to the front
+            j = number[i]
+            if j >= 0:
+                r[j], d[j], state[j], to[j] = reward[i], cover[i], decision[i], node[i]
         share, edge = shares.share[a], shares.edge[a]
         for q in range(old.n_edges):
             old_share[q], old_edge[q] = share[q], edge[q]
             if a == b and me.remember:
                 shares.kept[s, edge[q]] = share[q]
-        row = 1 + b
-        new_ptr, new_child, up_ptr, up, new_slot = links_of(links, row)
-        r, d, state, to = nodes.reward[b], nodes.cover[b], nodes.state[b], nodes.node[b]
-        share, edge = shares.share[b], shares.edge[b]
-        k, end = 0, child_ptr[0]
-        new_ptr[0] = 0
-        for j in range(m + 1):
-            up_ptr[j] = 0
-        for i in range(n):
-            begin = end
-            end = child_ptr[i + 1]
-            j = number[i]
-            if j < 0:
-                continue
-            r[j], d[j], state[j], to[j] = reward[i], cover[i], decision[i], node[i]
-            for e in range(begin, end):
-                c = number[child[e]]
-                if c >= 0:
-                    new_child[k] = c
-                    new_slot[k] = slot[e]
-                    up_ptr[c + 1] += 1
-                    k += 1
-            new_ptr[j + 1] = k
-        for j in range(m):
-            up_ptr[j + 1] += up_ptr[j]
-            stack[j] = up_ptr[j]
-        for j in range(m):
-            for e in range(new_ptr[j], new_ptr[j + 1]):
-                at = stack[new_child[e]]
-                up[at] = j
-                share[at], edge[at] = old_share[new_slot[e]], old_edge[new_slot[e]]
-                new_slot[e] = at
-                stack[new_child[e]] = at + 1
-        new.size, new.n_edges, new.links, new.constant = m, k, row, old.constant + constant
+        share, edge, smaller = shares.share[b], shares.edge[b], links_of(links, 1 + b)
+        k = _relink(n, m, number, whole, smaller, stack, True, old_share, old_edge, share, edge)
+        new.size, new.n_edges, new.links, new.constant = m, k, 1 + b, old.constant + constant
         if me.line == 0 and old.swept == 2:
             me.first, me.rounds = 0, 0
         new.swept = min(old.swept, 1)
@@ -420,7 +493,8 @@ def compact_kernel(part, samples, lines, nodes, links, shares, trace, all_decisi
         if me.phase != RUNNING:
             continue
         b, n = 2 * s, line.size
-        child_ptr, child, parent_ptr, parent, slot = links_of(links, line.links)
+        whole = links_of(links, line.links)
+        parent_ptr, parent = whole.parent_ptr, whole.parent
         reward, cover, state, decision = nodes.reward[b], nodes.cover[b], nodes.state[b], all_decisions[b]
         for i in range(n - 1, -1, -1):  # children come first
             if decision[i] == ON:
@@ -431,12 +505,7 @@ def compact_kernel(part, samples, lines, nodes, links, shares, trace, all_decisi
             elif decision[i] == DONE:
                 for q in range(parent_ptr[i], parent_ptr[i + 1]):
                     decision[parent[q]] = DONE
-        m = 0
-        for i in range(n):
-            number[i] = -1
-            if decision[i] <= ON:
-                number[i] = m
-                m += 1
+        m = _kept(n, decision, number)
         if m > (1.0 - part) * n:
             for i in range(n):  # whoever applies these decisions later counts what is DONE by then
                 if decision[i] == DONE:
@@ -460,43 +529,18 @@ def compact_kernel(part, samples, lines, nodes, links, shares, trace, all_decisi
             for q in range(line.n_edges):
                 old_share[q], old_edge[q] = share[q], edge[q]
                 shares.kept[s, edge[q]] = share[q]
-        row = 1 + b
-        new_ptr, new_child, up_ptr, up, new_slot = links_of(links, row)
-        k, end, constant = 0, child_ptr[0], 0.0
-        new_ptr[0] = 0
-        for j in range(m + 1):
-            up_ptr[j] = 0
-        for i in range(n):  # entries move to the front
-            begin = end
-            end = child_ptr[i + 1]
+        smaller = links_of(links, 1 + b)
+        k = _relink(n, m, number, whole, smaller, fill, has_shares, old_share, old_edge, share, edge)
+        constant = 0.0
+        for i in range(n):
             j = number[i]
             if decision[i] == DONE:
                 done[to[i]] = 1
                 constant += reward[i]
-            if j < 0:
-                continue
-            decision[j] = decision[i]
-            reward[j], cover[j], state[j], to[j] = reward[i], cover[i], decision[i], to[i]
-            for e in range(begin, end):
-                c = number[child[e]]
-                if c >= 0:
-                    new_child[k] = c
-                    new_slot[k] = slot[e]
-                    up_ptr[c + 1] += 1
-                    k += 1
-            new_ptr[j + 1] = k
-        for j in range(m):
-            up_ptr[j + 1] += up_ptr[j]
-            fill[j] = up_ptr[j]
-        for j in range(m):
-            for e in range(new_ptr[j], new_ptr[j + 1]):
-                q = fill[new_child[e]]
-                up[q] = j
-                if has_shares:
-                    share[q], edge[q] = old_share[new_slot[e]], old_edge[new_slot[e]]
-                fill[new_child[e]] = q + 1
-                new_slot[e] = q
-        line.size, line.n_edges, line.links = m, k, row
+            if j >= 0:
+                decision[j] = decision[i]
+                reward[j], cover[j], state[j], to[j] = reward[i], cover[i], decision[i], to[i]
+        line.size, line.n_edges, line.links = m, k, 1 + b
         line.constant += constant
         me.shrink = 1
         shrinking += 1

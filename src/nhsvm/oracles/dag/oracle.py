@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import copy
-from typing import Any, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
-from nhsvm.errors import NotSolvedError, OptionError
+from nhsvm.errors import OptionError
 from nhsvm.hierarchy.graph import Graph
+from nhsvm.oracles.dag.candidate_search import CandidateSearch, Rooms, Start
 from nhsvm.oracles.dag.candidates import LeafCandidates
+from nhsvm.oracles.dag.core import TUNING
 from nhsvm.oracles.dag.plan import Plan, plan_of, unfold_points_kernel
-from nhsvm.oracles.dag.primal import HUGE, best_leaf_kernel, cheapest_leaf, flip_leaves_kernel
-from nhsvm.oracles.dag.search import Batch, solve_core
-from nhsvm.oracles.protocol import Memory, Oracle, Rows, States, check_finite, make_memory
-from nhsvm.typing import FloatArray
+from nhsvm.oracles.dag.primal import HUGE, best_leaf_kernel, cheapest_leaf_kernel, flip_leaves_kernel
+from nhsvm.oracles.dag.search import Asked, Batch, Limits, Spare, cover_rows
+from nhsvm.oracles.lp import RELAXED, make_model, solve_again, unit_of
+from nhsvm.oracles.protocol import Memory, Oracle, check_finite, make_memory
+from nhsvm.typing import ByteArray, FloatArray, PtrArray
 
-_LONGER = 8  # budgets before HiGHS: it takes longer than that for nearly all
-LARGE = 6_000  # nodes of a core that is worth searching in parts
-PATHS = 20  # nodes above a leaf, on average; with more, finding leaves of use takes longer than it saves
-MOST = 0.25  # of them may be above the leaves of use
-_QUICK = (5_000, 50_000)  # budgets: a dive, or some rounds; one sweep alone misses most of what weights of 1 violate
+if TYPE_CHECKING:
+    from highspy import Highs
 
 
 class DagMultilabel(Oracle):
@@ -90,16 +91,17 @@ class DagMultilabel(Oracle):
         self.leaf_candidates: LeafCandidates = LeafCandidates(graph.parents, graph.leaf_ancestors, allow_empty)
         self.plan = plan_of(graph, allow_empty)
         paths = graph.leaf_ancestors
-        self._in_parts = len(self.plan.node) >= LARGE and len(paths.indices) <= PATHS * graph.n_leaves
+        self._in_parts = len(self.plan.node) >= TUNING.large and len(paths.indices) <= TUNING.paths * graph.n_leaves
         self._branches = True
-        self._spare: list[Batch] = []  # room that no thread uses now
+        self._batches = Spare(partial(Batch, self.plan, allow_empty))
+        self._rooms: Rooms = {}
 
     @property
     def stages(self) -> tuple[DagMultilabel, ...]:
         """With small budgets first, which find less: for training, where a proof is seldom needed."""
         if not self._branches:  # one of these
             return (self,)
-        return *(self._with_budget(budget) for budget in _QUICK), self
+        return *(self._quick(budget) for budget in TUNING.stages), self
 
     def renewal(self, sweeps: int) -> Renewal:
         """An oracle that only renews what a memory has."""
@@ -109,173 +111,172 @@ class DagMultilabel(Oracle):
         """The linear relaxation on the same graph, whose points need not be label sets."""
         return Relaxation(self.graph, self.plan, self.allow_empty)
 
-    def _with_budget(self, budget: int) -> DagMultilabel:
+    def _quick(self, budget: int) -> DagMultilabel:
         other = copy.copy(self)
         other.budget, other.exact, other._branches = budget, False, False
         return other
 
     def memory(self, n_samples: int) -> Memory | None:
         """Shares and sets of samples that will be asked about again; None if they took too much memory."""
-        return make_memory(n_samples, self.graph.n_nodes, len(self.plan.links.child))
+        n_nodes, n_edges = self.graph.n_nodes, len(self.plan.links.child)
+        few = n_samples * (4 * n_edges + -(-n_nodes // 8)) <= TUNING.memory
+        return make_memory(n_samples, n_nodes, n_edges) if few else None
 
-    def _solve(self, rewards: FloatArray, chosen: States, value: FloatArray, bound: FloatArray) -> None:
-        scales, gap, some = self._begin(rewards, chosen)
-        some = self._by_one_sweep(some, rewards, scales, chosen, gap)
-        some = self._by_candidates(some, rewards, scales, chosen, gap)
-        memory = make_memory(len(rewards), self.graph.n_nodes, 0, np.inf)  # of sets, not of shares
-        assert memory is not None
-        self._by_rounds(some, rewards, scales, chosen, gap, memory, None)
-        _fill_in(rewards, chosen, gap, value, bound)
+    @property
+    def _limits(self) -> Limits:
+        """Within the budget."""
+        return Limits(self.budget, 0.0 if self.exact else self.precision, self._branches and not self.exact, False)
+
+    def _solve(self, rewards: FloatArray, chosen: ByteArray, value: FloatArray, bound: FloatArray) -> None:
+        asked = _asked_once(rewards)
+        gap, some = self._begin(asked, chosen)
+        some = self._by_one_sweep(some, asked, chosen, gap)
+        some = self._by_candidates(some, asked, chosen, gap)
+        self._by_rounds(some, asked, chosen, gap)
+        value[:] = _worth(rewards, chosen)
+        bound[:] = value + gap
 
     def _solve_again(
-        self, rewards: FloatArray, chosen: States, value: FloatArray, bound: FloatArray, memory: Memory, rows: Rows
+        self,
+        rewards: FloatArray,
+        chosen: ByteArray,
+        value: FloatArray,
+        bound: FloatArray,
+        memory: Memory,
+        rows: PtrArray,
     ) -> None:
-        scales, gap, some = self._begin(rewards, chosen)
-        self._by_rounds(some, rewards, scales, chosen, gap, memory, rows)
-        self.improve(rewards, scales, chosen, gap)
+        asked = _asked(rewards, memory, rows)
+        gap, some = self._begin(asked, chosen)
+        self._by_rounds(some, asked, chosen, gap)
+        self.improve(rewards, asked.scales, chosen, gap)
         memory.keep(rows, chosen)
-        _fill_in(rewards, chosen, gap, value, bound)
+        value[:] = _worth(rewards, chosen)
+        bound[:] = value + gap
 
-    def _begin(self, rewards: FloatArray, chosen: States) -> tuple[FloatArray, FloatArray, Rows]:
-        """(Σ|r|, gaps of 0, samples that are left) after those where every node costs something: one leaf is best."""
-        scales = np.abs(rewards).sum(axis=1)
-        check_finite(rewards, scales)
-        costly = np.zeros(len(rewards), bool) if self.allow_empty else rewards.max(axis=1, initial=-np.inf) <= 0.0
+    def _begin(self, asked: Asked, chosen: ByteArray) -> tuple[FloatArray, PtrArray]:
+        """(gaps of 0, samples that are left) after those where every node costs something: one leaf is best."""
+        n = len(chosen)
+        costly = np.zeros(n, bool) if self.allow_empty else asked.rewards.max(axis=1, initial=-np.inf) <= 0.0
         for t in np.flatnonzero(costly).tolist():
-            cheapest_leaf(self.graph, rewards[t], chosen[t])
-        return scales, np.zeros(len(rewards)), np.flatnonzero(~costly)
+            cheapest_leaf_kernel(*self.graph.parents, self.graph.leaves, asked.rewards[t], chosen[t])
+        return np.zeros(n), np.flatnonzero(~costly)
 
-    def _by_one_sweep(
-        self, some: Rows, rewards: FloatArray, scales: FloatArray, chosen: States, gap: FloatArray
-    ) -> Rows:
+    def _by_one_sweep(self, some: PtrArray, asked: Asked, chosen: ByteArray, gap: FloatArray) -> PtrArray:
         """Solve the samples in which every leaf costs something, as far as single leaves and one sweep do; the others.
 
         The best set is mostly one leaf then, which marginals do not show, so that rounds would end in branching.
         """
         if self.allow_empty:
             return some
-        low = some[rewards[np.ix_(some, self.graph.leaves)].max(axis=1) <= 0.0]
-        sets, value, bound = self.leaf_candidates.found(rewards[low], self.leaf_candidates.useful(rewards[low]))
-        proved = bound <= value + 1e-12 * scales[low]
-        enough = proved if self.exact else bound <= value + np.maximum(1e-12 * scales[low], self.precision * -value)
+        low = some[asked.rewards[np.ix_(some, self.graph.leaves)].max(axis=1) <= 0.0]
+        rewards, rounding = asked.rewards[low], 1e-12 * asked.scales[low]
+        sets, value, bound = self.leaf_candidates.found(rewards, self.leaf_candidates.useful(rewards))
+        proved = bound <= value + rounding
+        enough = proved if self.exact else bound <= value + np.maximum(rounding, self.precision * -value)
         found = np.empty((len(low), self.graph.n_nodes), np.uint8)
         self.leaf_candidates.write(*sets, found)
         chosen[low[enough]] = found[enough]
         gap[low[enough]] = np.where(proved, 0.0, bound - value)[enough]
         return np.setdiff1d(some, low[enough])
 
-    def _by_candidates(
-        self, some: Rows, rewards: FloatArray, scales: FloatArray, chosen: States, gap: FloatArray
-    ) -> Rows:
+    def _by_candidates(self, some: PtrArray, asked: Asked, chosen: ByteArray, gap: FloatArray) -> PtrArray:
         """Solve the samples in which few leaves could be of use, on what is above these; the others."""
-        most = int(MOST * len(self.plan.node))
         if not self._in_parts:
             return some
-        useful = self.leaf_candidates.useful(rewards[some])
-        others = []
-        for k, t in enumerate(some.tolist()):
-            mine = useful[1][useful[0][k] : useful[0][k + 1]]
-            scale = scales[t] if scales[t] > 0.0 else 0.5
-            found = self.leaf_candidates.core(rewards[t], mine, most, -4.0 * scale) if len(mine) < most else None
-            if found is None:
-                others.append(t)
-                continue
-            core, nodes = found
-            precision = 0.0 if self.exact else self.precision
-            branches = self._branches and not self.exact
-            budget = self.budget * (1 + _LONGER * self.exact)
-            on, open_ = solve_core(core, scale, budget, precision, self.exact, branches)
-            chosen[t] = 0
-            chosen[t, nodes] = on[1:]
-            gap[t] = open_
-        return np.array(others, np.int64)
+        n, most = len(some), int(TUNING.most * len(self.plan.node))
+        rewards, scales = asked.rewards[some], asked.scales[some]
+        useful = self.leaf_candidates.useful(rewards)
+        few = np.flatnonzero(np.diff(useful[0]) < most)
+        none = np.zeros(n + 1, np.int64), np.empty(0, np.int32)
+        start = Start(*none, np.full(n, -HUGE), scales)
+        budget = self.budget * (1 + TUNING.longer * self.exact)
+        precision, branches = self._limits.precision, self._limits.branches
+        search = CandidateSearch(self.leaf_candidates, budget, precision, branches, self._rooms, self.exact)
+        left = np.ones(n, bool)
+        for batch, rounds, gaps in search.rounds(rewards, few, useful, start, cut=False, most=most):
+            for s, t in enumerate(batch.rows.tolist()):
+                nodes = batch.nodes[batch.first[s] : batch.last[s]]
+                chosen[some[t]] = 0
+                chosen[some[t], nodes] = rounds.work.best[s, 1 : 1 + len(nodes)]
+            gap[some[batch.rows]] = gaps
+            left[batch.rows] = False
+        return some[left]
 
-    def _by_rounds(
-        self, some: Rows, rewards: FloatArray, scales: FloatArray, chosen: States, gap: FloatArray, memory: Memory,
-        rows: Rows | None,
-    ) -> None:  # fmt: skip
-        """Solve samples on the core of the whole graph; without ``rows``, they are asked about once."""
+    def _by_rounds(self, some: PtrArray, asked: Asked, chosen: ByteArray, gap: FloatArray) -> None:
+        """Solve samples on the core of the whole graph."""
         if not len(some):
             return
-        batch = self._taken()
-        for lo in range(0, len(some), batch.size):
-            part = some[lo : lo + batch.size]
-            found = chosen[part]
-            mine = part if rows is None else rows[part]
-            gap[part] = self._searched(batch, rewards[part], scales[part], found, memory, mine)
-            chosen[part] = found
-        self._spare.append(batch)
+        with self._batches.taken() as batch:
+            for lo in range(0, len(some), batch.size):
+                part = some[lo : lo + batch.size]
+                found = chosen[part]
+                gap[part] = self._searched(batch, asked.of(part), found)
+                chosen[part] = found
 
-    def _taken(self) -> Batch:
-        """Room that no other thread uses."""
-        try:
-            return self._spare.pop()
-        except IndexError:
-            return Batch(self.plan, self.allow_empty)
-
-    def _searched(
-        self, batch: Batch, rewards: FloatArray, scales: FloatArray, chosen: States, memory: Memory, rows: Rows
-    ) -> FloatArray:
+    def _searched(self, batch: Batch, asked: Asked, chosen: ByteArray) -> FloatArray:
         """Fill in label sets; by how much better ones could exceed them."""
-        precision = 0.0 if self.exact else self.precision
-        branches = self._branches and not self.exact
-        gap = batch.solve(rewards, scales, chosen, self.budget, precision, False, branches, memory, rows)
+        gap = batch.solve(asked, chosen, self._limits)
         left = np.flatnonzero(gap > 0.0)
         if len(left):
-            found, gaps = chosen[left], gap[left]
-            self._or_one_leaf(rewards[left], scales[left], found, gaps)
+            found, gaps, open_ = chosen[left], gap[left], asked.of(left)
+            self._or_one_leaf(open_, found, gaps)
             if self.exact:  # go on from there
-                memory.known[rows[left]] = 0  # not its shares, from which little falls
-                memory.keep(rows[left], found)
-                budget = _LONGER * self.budget
-                gaps = batch.solve(rewards[left], scales[left], found, budget, 0.0, True, True, memory, rows[left])
+                asked.memory.known[open_.rows] = 0  # not its shares, from which little falls
+                asked.memory.keep(open_.rows, found)
+                gaps = batch.solve(open_, found, Limits(TUNING.longer * self.budget, 0.0, True, True))
             chosen[left], gap[left] = found, gaps
         return gap
 
-    def _or_one_leaf(self, rewards: FloatArray, scales: FloatArray, chosen: States, gap: FloatArray) -> None:
+    def _or_one_leaf(self, asked: Asked, chosen: ByteArray, gap: FloatArray) -> None:
         """The best leaf by itself, improved, where a set must not be empty and the one that was found costs more."""
-        value = np.array([r[y.view(np.bool_)].sum() for r, y in zip(rewards, chosen, strict=True)])
+        value = _worth(asked.rewards, chosen)
         low = np.flatnonzero(value < 0.0)
         if not len(low):
             return
-        other, worth = self.one_leaf(rewards[low], scales[low])
+        other, worth = self.one_leaf(asked.rewards[low], asked.scales[low])
         better = worth > value[low]
         chosen[low[better]] = other[better]
         gap[low[better]] = np.maximum(0.0, gap[low[better]] - (worth - value[low])[better])
 
-    def one_leaf(self, rewards: FloatArray, scales: FloatArray) -> tuple[States, FloatArray]:
+    def one_leaf(self, rewards: FloatArray, scales: FloatArray) -> tuple[ByteArray, FloatArray]:
         """The best closure of one leaf for every sample, improved by single leaves, and what it is worth."""
         found = np.empty(rewards.shape, np.uint8)
         best_leaf_kernel(rewards, found, self.graph.leaves, *self.graph.leaf_ancestors)
         self.improve(rewards, scales, found, np.full(len(rewards), HUGE))
-        return found, np.array([r[y.view(np.bool_)].sum() for r, y in zip(rewards, found, strict=True)])
+        return found, _worth(rewards, found)
 
-    def renewed(
-        self, rewards: FloatArray, scales: FloatArray, value: FloatArray, sweeps: int, memory: Memory, rows: Rows
-    ) -> FloatArray:
+    def renewed(self, asked: Asked, value: FloatArray, sweeps: int) -> FloatArray:
         """By how much better sets could exceed these values, by sweeps alone from the shares in the memory."""
-        batch = self._taken()
-        gap = np.empty(len(rewards))
-        for lo in range(0, len(rewards), batch.size):
-            part = slice(lo, lo + batch.size)
-            gap[part] = batch.renew(
-                rewards[part], scales[part], value[part], sweeps, self.precision, memory, rows[part]
-            )
-        self._spare.append(batch)
+        gap = np.empty(len(value))
+        with self._batches.taken() as batch:
+            for lo in range(0, len(value), batch.size):
+                part = slice(lo, lo + batch.size)
+                gap[part] = batch.renew(asked.of(part), value[part], sweeps, self.precision)
         return gap
 
-    def improve(self, rewards: FloatArray, scales: FloatArray, chosen: States, gap: FloatArray) -> None:
+    def improve(self, rewards: FloatArray, scales: FloatArray, chosen: ByteArray, gap: FloatArray) -> None:
         """Better label sets by single leaves, where there is a gap; it falls by what they gain."""
         flip_leaves_kernel(
             rewards, scales, chosen, gap, self.graph.leaves, *self.graph.leaf_ancestors, self.allow_empty
         )
 
 
-def _fill_in(rewards: FloatArray, chosen: States, gap: FloatArray, value: FloatArray, bound: FloatArray) -> None:
-    """What the sets are worth, and what any could be."""
-    for t in range(len(rewards)):
-        value[t] = rewards[t][chosen[t].view(np.bool_)].sum()
-    bound[:] = value + gap
+def _asked(rewards: FloatArray, memory: Memory, rows: PtrArray) -> Asked:
+    """The question, if all rewards are finite."""
+    scales = np.abs(rewards).sum(axis=1)
+    check_finite(rewards, scales)
+    return Asked(rewards, scales, memory, rows)
+
+
+def _asked_once(rewards: FloatArray) -> Asked:
+    """A question about samples of which nothing is remembered; with a memory of sets, not of shares, to go on from."""
+    n, n_nodes = rewards.shape
+    return _asked(rewards, make_memory(n, n_nodes, 0), np.arange(n))
+
+
+def _worth(rewards: FloatArray, chosen: ByteArray) -> FloatArray:
+    """What label sets are worth."""
+    return np.array([r[y.view(np.bool_)].sum() for r, y in zip(rewards, chosen, strict=True)], np.float64)
 
 
 class Renewal(Oracle):
@@ -295,50 +296,49 @@ class Renewal(Oracle):
         super().__init__(oracle.graph, oracle.allow_empty)
         self.oracle, self.sweeps = oracle, sweeps
 
-    def _solve(self, rewards: FloatArray, chosen: States, value: FloatArray, bound: FloatArray) -> None:
+    def _solve(self, rewards: FloatArray, chosen: ByteArray, value: FloatArray, bound: FloatArray) -> None:
         raise OptionError("a renewal needs a memory of the samples: give memory and rows")
 
     def _solve_again(
-        self, rewards: FloatArray, chosen: States, value: FloatArray, bound: FloatArray, memory: Memory, rows: Rows
+        self,
+        rewards: FloatArray,
+        chosen: ByteArray,
+        value: FloatArray,
+        bound: FloatArray,
+        memory: Memory,
+        rows: PtrArray,
     ) -> None:
-        scales = np.abs(rewards).sum(axis=1)
+        asked = Asked(rewards, np.abs(rewards).sum(axis=1), memory, rows)
         chosen[:] = memory.recalled(rows, chosen.shape[1])
-        value[:] = self._improved(rewards, scales, chosen)
+        value[:] = self._improved(asked, chosen)
         other = np.zeros_like(chosen)
-        worth = self._improved(rewards, scales, other)
+        worth = self._improved(asked, other)
         better = worth > value
         chosen[better], value[better] = other[better], worth[better]
         empty = np.flatnonzero(value == -np.inf)
         if len(empty):
-            chosen[empty], value[empty] = self.oracle.one_leaf(rewards[empty], scales[empty])
+            chosen[empty], value[empty] = self.oracle.one_leaf(rewards[empty], asked.scales[empty])
         memory.keep(rows, chosen)
         if self.sweeps == 0:
             bound[:] = np.maximum(np.maximum(rewards, 0.0).sum(axis=1), value)
         else:
-            bound[:] = value + self.oracle.renewed(rewards, scales, value, self.sweeps, memory, rows)
+            bound[:] = value + self.oracle.renewed(asked, value, self.sweeps)
 
-    def _improved(self, rewards: FloatArray, scales: FloatArray, chosen: States) -> FloatArray:
+    def _improved(self, asked: Asked, chosen: ByteArray) -> FloatArray:
         """What sets are worth after they have been improved; −∞ if they are empty and must not be."""
-        self.oracle.improve(rewards, scales, chosen, np.full(len(rewards), HUGE))
-        value = np.array([r[y.view(np.bool_)].sum() for r, y in zip(rewards, chosen, strict=True)])
+        self.oracle.improve(asked.rewards, asked.scales, chosen, np.full(len(chosen), HUGE))
+        value = _worth(asked.rewards, chosen)
         return value if self.allow_empty else np.where(chosen.any(axis=1), value, -np.inf)
 
 
 # -- the linear relaxation ---------------------------------------------------------------------------------------------
 
 
-class Program(NamedTuple):
-    """Rows · (x, u) ≥ 0, with x for the nodes of a core and u for covers by what is folded into them."""
-
-    rows: sp.csr_array
-    covers: FloatArray  # of every node: 1 if something is folded into it, or if it needs no cover; else 0
-
-
 class Room(NamedTuple):
     """What one thread works with."""
 
     batch: Batch
-    model: Any
+    model: Highs
 
 
 class Relaxation(Oracle):
@@ -363,89 +363,43 @@ class Relaxation(Oracle):
     def __init__(self, graph: Graph, plan: Plan, allow_empty: bool) -> None:
         super().__init__(graph, allow_empty)
         self.plan = plan
-        self._program = _program(plan, allow_empty)
-        self._spare: list[Room] = []
+        each = np.arange(len(plan.node))
+        self._rows: sp.csr_array = cover_rows(plan.links, each, each)  # of (x, u)
+        # x for the nodes of the core, of which the first, the virtual root, is in every set. u for covers by what is
+        # folded into them: there is one if something is, or if a node needs no cover
+        covers = plan.is_leaf[plan.node] | np.isin(plan.node, plan.fold_parent)
+        covers[0] |= allow_empty
+        self._upper = np.append(np.ones(len(each)), covers.astype(np.float64))
+        self._rooms = Spare(self._room)
+
+    def _room(self) -> Room:
+        lower = np.zeros(len(self._upper))
+        lower[0] = 1.0
+        model = make_model(self._rows, np.zeros(self._rows.shape[0]), lower, self._upper, **RELAXED)
+        return Room(Batch(self.plan, self.allow_empty), model)
 
     def _solve(self, rewards: FloatArray, points: FloatArray, value: FloatArray, bound: FloatArray) -> None:
-        scales = np.abs(rewards).sum(axis=1)
-        check_finite(rewards, scales)
-        try:
-            room = self._spare.pop()
-        except IndexError:
-            room = Room(Batch(self.plan, self.allow_empty), _model(self._program))
-        batch, n = room.batch, len(self.plan.node)
-        x, upper = np.empty((2, batch.size, n)), np.empty(batch.size)
-        for lo in range(0, len(rewards), batch.size):
-            part = slice(lo, min(len(rewards), lo + batch.size))
-            k = part.stop - lo
-            memory = make_memory(k, rewards.shape[1], 0, np.inf)
-            assert memory is not None
-            batch.load(rewards[part], scales[part], 0, 0.0, memory, np.arange(k))
-            nodes = batch.rounds.work.nodes
-            for s in range(k):
-                costs = np.concatenate([nodes.reward[2 * s], nodes.cover[2 * s] * self._program.covers])
-                (x[0, s], x[1, s]), upper[s] = self._best(room.model, costs)
-            unfold_points_kernel(x[0, :k], x[1, :k], self.plan, batch.folded, points[part])
-            value[part] = (points[part] * rewards[part]).sum(axis=1)
-            bound[part] = np.maximum(upper[:k], value[part])
-        self._spare.append(room)
+        asked, n = _asked_once(rewards), len(self.plan.node)
+        with self._rooms.taken() as (batch, model):
+            x, upper = np.empty((2, batch.size, n)), np.empty(batch.size)
+            nodes, covers = batch.rounds.work.nodes, self._upper[n:]
+            for lo in range(0, len(rewards), batch.size):
+                part = slice(lo, min(len(rewards), lo + batch.size))
+                k = part.stop - lo
+                batch.load(asked.of(part), Limits(0, 0.0, False, False))
+                for s in range(k):
+                    costs = np.concatenate([nodes.reward[2 * s], nodes.cover[2 * s] * covers])
+                    (x[0, s], x[1, s]), upper[s] = self._best(model, costs)
+                unfold_points_kernel(x[0, :k], x[1, :k], self.plan, batch.folded, points[part])
+                value[part] = (points[part] * rewards[part]).sum(axis=1)
+                bound[part] = np.maximum(upper[:k], value[part])
 
-    def _best(self, model: Any, costs: FloatArray) -> tuple[FloatArray, float]:
+    def _best(self, model: Highs, costs: FloatArray) -> tuple[FloatArray, float]:
         """(x, u) of the costs, and a bound that does not rest on the tolerances of HiGHS."""
-        from highspy import HighsModelStatus
-
-        unit = np.ldexp(1.0, np.frexp(np.abs(costs).max())[1])  # tolerances are absolute; powers of two round nothing
-        model.clearSolver()
-        model.changeColsCost(len(costs), np.arange(len(costs), dtype=np.int32), costs / unit)
-        model.run()
-        status = model.getModelStatus()
-        if status != HighsModelStatus.kOptimal:
-            raise NotSolvedError(
-                f"the linear program of {len(costs) // 2} nodes was not solved: HiGHS says "
-                f"{model.modelStatusToString(status)!r}"
-            )
-        found = model.getSolution()
+        unit = unit_of(costs)
+        found, y = solve_again(model, costs / unit, len(costs) // 2)
         # any y ≥ 0 proves a bound: max of costs·v + y·rows·v over the box, in which the virtual root is 1
-        reduced = costs + unit * (self._program.rows.T @ np.maximum(-np.array(found.row_dual), 0.0))
+        reduced = costs + unit * (self._rows.T @ y)
         most = np.maximum(reduced, 0.0)
         most[0] = reduced[0]
-        v = np.clip(np.array(found.col_value), 0.0, 1.0).reshape(2, -1)
-        return v, float(most @ np.append(np.ones(len(costs) // 2), self._program.covers))
-
-
-def _program(plan: Plan, allow_empty: bool) -> Program:
-    """x_p ≥ x_c for every edge of the core, Σ_c x_c + u_p ≥ x_p for every node."""
-    links, n = plan.links, len(plan.node)
-    m, each = len(links.child), np.arange(n)
-    parent = np.repeat(each, np.diff(links.child_ptr))
-    row = np.concatenate([np.arange(m), np.arange(m), m + parent, m + each, m + each])
-    column = np.concatenate([parent, links.child, links.child, each, n + each])
-    sign = np.repeat([1.0, -1.0, 1.0, -1.0, 1.0], [m, m, m, n, n])
-    covers = plan.is_leaf[plan.node] | np.isin(plan.node, plan.fold_parent)
-    covers[0] |= allow_empty
-    return Program(sp.csr_array((sign, (row, column)), shape=(m + n, 2 * n)), covers.astype(np.float64))
-
-
-def _model(program: Program) -> Any:
-    """A HiGHS model with costs to be set."""
-    import highspy
-
-    rows, n = program.rows, len(program.covers)
-    lp = highspy.HighsLp()
-    lp.num_row_, lp.num_col_ = rows.shape
-    lp.sense_ = highspy.ObjSense.kMaximize
-    lp.col_cost_ = np.zeros(2 * n)
-    lp.col_lower_ = (np.arange(2 * n) == 0).astype(np.float64)  # the virtual root is in every set
-    lp.col_upper_ = np.append(np.ones(n), program.covers)
-    lp.row_lower_, lp.row_upper_ = np.zeros(rows.shape[0]), np.full(rows.shape[0], highspy.kHighsInf)
-    lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-    lp.a_matrix_.start_, lp.a_matrix_.index_, lp.a_matrix_.value_ = rows.indptr, rows.indices, rows.data
-    model = highspy.Highs()  # type: ignore[no-untyped-call]
-    options: dict[str, Any] = {
-        "output_flag": False, "parallel": "off", "presolve": "off",
-        "primal_feasibility_tolerance": 1e-9, "dual_feasibility_tolerance": 1e-9,
-    }  # fmt: skip
-    for name, option in options.items():
-        model.setOptionValue(name, option)
-    model.passModel(lp)
-    return model
+        return np.clip(found, 0.0, 1.0).reshape(2, -1), float(most @ self._upper)

@@ -13,18 +13,15 @@ folded onto it before anything else (:func:`fold_kernel`), and its sets unfolded
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
-import numpy.typing as npt
 
 from nhsvm._jit import kernel
 from nhsvm.hierarchy.graph import Graph, build_graph
-from nhsvm.oracles.dag.core import ON, RUNNING, Links
-from nhsvm.typing import BoolArray, FloatArray, IntArray
-
-_SEARCH = 200_000_000  # steps in the search for needless edges; beyond, edges are kept
+from nhsvm.oracles.dag.core import ON, TUNING, Links, begin
+from nhsvm.typing import Array, BoolArray, FloatArray, IntArray
 
 
 class Plan(NamedTuple):
@@ -72,7 +69,7 @@ def make_plan(graph: Graph, allow_empty: bool) -> Plan:
         merged = np.empty(current.n_nodes, np.int32)
         _merge_kernel(links.child_ptr, links.child, allow_empty, merged)
         keep = np.ones(current.n_edges, bool)
-        _needless_kernel(links.parent_ptr, links.parent, _SEARCH, keep)
+        _needless_kernel(links.parent_ptr, links.parent, TUNING.needless, keep)
         distinct, new = np.unique(merged, return_inverse=True)
         if keep.all() and len(distinct) == current.n_nodes:
             break
@@ -95,7 +92,7 @@ def make_plan(graph: Graph, allow_empty: bool) -> Plan:
     )
 
 
-def _members(group: IntArray, core: npt.NDArray[np.integer[Any]]) -> IntArray:
+def _members(group: IntArray, core: Array) -> IntArray:
     """A node of the hierarchy in each group of the core; −1 for the virtual root if it stands alone."""
     first = np.full(int(max(group.max(initial=0), core.max())) + 1, -1, np.int32)
     first[group[::-1]] = np.arange(len(group), dtype=np.int32)[::-1]
@@ -121,7 +118,7 @@ def _restricted(links: Links, keep: BoolArray) -> Links:
     return make_links(int(keep.sum()), number[parent[inside]], number[links.child[inside]])
 
 
-def _inverse(order: npt.NDArray[np.integer[Any]]) -> IntArray:
+def _inverse(order: Array) -> IntArray:
     position = np.empty(len(order), np.int32)
     position[order] = np.arange(len(order), dtype=np.int32)
     return position
@@ -188,12 +185,12 @@ def _fold_order_kernel(child_ptr, child, parent_ptr, parent, gone, fold_child, f
 
 
 @kernel
-def fold_kernel(rewards, scales, plan, allow_empty, budget, precision, rows, memory, folded, work):
+def fold_kernel(asked, limits, plan, allow_empty, folded, work):
     """Make samples ready for their first round.
 
-    ``scales`` has Σ|r| of each. ``memory`` is a :class:`nhsvm.oracles.protocol.Memory` of ``rows``; there may be no
-    rows, and no room for shares.
+    ``asked`` is a :class:`nhsvm.oracles.dag.search.Asked`. There may be no rows, and no room for shares in its memory.
     """
+    rewards, scales, memory, rows = asked
     group, is_leaf, fold_child, fold_parent, core, member = (
         plan.group, plan.is_leaf, plan.fold_child, plan.fold_parent, plan.node, plan.member
     )  # fmt: skip
@@ -202,8 +199,10 @@ def fold_kernel(rewards, scales, plan, allow_empty, budget, precision, rows, mem
     covered = np.empty(n, np.uint8)
     for s in range(rewards.shape[0]):
         r, worth, below, most = rewards[s], folded.worth[s], folded.below[s], folded.most[s]
-        big = 2.0 * scales[s] if scales[s] > 0.0 else 1.0  # no set is worth paying this
-        must = -2.0 * big  # what a node without any child in the set costs
+        begin(s, work.samples, work.lines, n, n_edges, 0, scales[s], limits)
+        me, line = work.samples[s], work.lines[2 * s]
+        me.remember = memory.shares.shape[1]
+        must = -2.0 * me.big  # what a node without any child in the set costs
         # few branches on rewards: a processor cannot foresee them, and a wrong guess costs as much as two nodes
         for g in range(n_groups):
             worth[g] = 0.0
@@ -229,13 +228,6 @@ def fold_kernel(rewards, scales, plan, allow_empty, budget, precision, rows, mem
         nodes.state[b, 0] = ON  # the virtual root
         for q in range(n_edges):
             edge[q] = q
-        me, line = work.samples[s], work.lines[b]
-        me.phase, me.line, me.shrink, me.rounds, me.stalled, me.patience, me.sweeps = RUNNING, 0, 0, 0, 0, 60, 1
-        me.find, me.found, me.over, me.first, me.work, me.budget = 0, 0, 0, 1, 0, budget
-        me.value, me.bound, me.last, me.given_up = -1e300, 1e300, 1e300, -1e300
-        me.remember, me.origin, me.whole = memory.shares.shape[1], 0, n
-        me.big, me.tolerance, me.precision = big, 1e-12 * scales[s], precision
-        line.size, line.n_edges, line.links, line.folds, line.swept, line.constant = n, n_edges, 0, 0, 0, 0.0
         if rows.shape[0] > 0 and memory.known[rows[s]]:
             # the last shares still bound well, and the last set is still good, if rewards have changed a little
             t = rows[s]
@@ -256,8 +248,9 @@ def fold_kernel(rewards, scales, plan, allow_empty, budget, precision, rows, mem
 
 
 @kernel
-def unfold_kernel(plan, allow_empty, rows, memory, folded, work, chosen):
+def unfold_kernel(asked, plan, allow_empty, folded, work, chosen):
     """The sets of nodes of the hierarchy that the best sets on the core stand for; remember the shares."""
+    memory, rows = asked.memory, asked.rows
     group, fold_child, fold_parent, core = plan.group, plan.fold_child, plan.fold_parent, plan.node
     parent_ptr, parent, shares = plan.links.parent_ptr, plan.links.parent, work.shares
     n, n_edges, n_groups = core.shape[0], shares.share.shape[1], folded.worth.shape[1]

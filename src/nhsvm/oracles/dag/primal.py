@@ -8,23 +8,19 @@ of their time; and from the set of a moment ago it follows weights that have cha
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
 from nhsvm._jit import inlined, kernel
 from nhsvm.errors import OptionError
 from nhsvm.hierarchy.graph import Graph
 from nhsvm.oracles.dag.core import links_of
-from nhsvm.typing import FloatArray, IntArray
+from nhsvm.oracles.protocol import check_array
+from nhsvm.typing import ByteArray, FloatArray, IntArray
 
 HUGE = 1e300  # a gap that nothing is known of: kernels must not meet infinity
 
 
-def label_gains(
-    graph: Graph, scores: FloatArray, chosen: npt.NDArray[np.uint8], which: IntArray | None = None
-) -> FloatArray:
+def label_gains(graph: Graph, scores: FloatArray, chosen: ByteArray, which: IntArray | None = None) -> FloatArray:
     """s(ŷ ∪ Ā(l)) − s(ŷ without l), for s(y) = Σ_{n∈y} s_n and leaves l.
 
     That is Σ s_n over the nodes of Ā(l) that are not in ŷ; and for a leaf that is in ŷ, over those that no other leaf
@@ -54,23 +50,13 @@ def label_gains(
     array([[ 2., -1., -1.]])
     """
     which = np.arange(graph.n_leaves, dtype=np.int32) if which is None else np.asarray(which, dtype=np.int32)
-    _check(graph, scores, chosen, which)
+    check_array("scores", scores, (len(scores), graph.n_nodes), np.float64)
+    check_array("chosen", chosen, (len(scores), graph.n_nodes), np.uint8)
+    if len(which) and not 0 <= which.min() <= which.max() < graph.n_leaves:
+        raise OptionError(f"which must be positions below {graph.n_leaves}, the number of leaves")
     out = np.empty((len(scores), len(which)))
     _gains_kernel(scores, chosen, graph.leaves, *graph.leaf_ancestors, which, out)
     return out
-
-
-def _check(graph: Graph, scores: FloatArray, chosen: npt.NDArray[Any], which: IntArray) -> None:
-    """Raise unless a kernel can trust the sizes."""
-    shape = (len(scores), graph.n_nodes)
-    for name, array, kind in (("scores", scores, np.float64), ("chosen", chosen, np.uint8)):
-        if array.shape != shape or array.dtype != kind or not array.flags.c_contiguous:
-            raise OptionError(
-                f"{name} must be a C-ordered {np.dtype(kind)} array of shape {shape}, "
-                f"not {array.dtype} of shape {array.shape}"
-            )
-    if len(which) and not 0 <= which.min() <= which.max() < graph.n_leaves:
-        raise OptionError(f"which must be positions below {graph.n_leaves}, the number of leaves")
 
 
 @kernel
@@ -91,6 +77,19 @@ def _gains_kernel(scores, chosen, leaves, indptr, indices, which, out):
                 if below[n] == own:
                     total += scores[t, n]
             out[t, j] = total
+
+
+@inlined
+def best_leaf(r, mine, paths_ptr, paths):
+    """Which of some leaves is best by itself, the first of equals, and what it is worth."""
+    best, top = 0, -1e300
+    for k in range(mine.shape[0]):
+        worth = 0.0
+        for q in range(paths_ptr[mine[k]], paths_ptr[mine[k] + 1]):
+            worth += r[paths[q]]
+        if worth > top:
+            best, top = k, worth
+    return best, top
 
 
 @kernel
@@ -134,29 +133,18 @@ def flip_leaves_kernel(rewards, scales, chosen, gap, leaves, path_ptr, path, all
 
 @kernel
 def best_leaf_kernel(rewards, chosen, leaves, path_ptr, path):
-    """The best closure of one leaf; the first of equals."""
+    """The best closure of one leaf."""
+    mine = np.arange(leaves.shape[0]).astype(np.int32)
     for s in range(chosen.shape[0]):
-        r, best, top = rewards[s], 0, -1e308
-        for k in range(leaves.shape[0]):
-            worth = 0.0
-            for e in range(path_ptr[k], path_ptr[k + 1]):
-                worth += r[path[e]]
-            if worth > top:
-                best, top = k, worth
-        for i in range(chosen.shape[1]):
-            chosen[s, i] = 0
+        best, _ = best_leaf(rewards[s], mine, path_ptr, path)
+        chosen[s, :] = 0
         for e in range(path_ptr[best], path_ptr[best + 1]):
             chosen[s, path[e]] = 1
 
 
-def cheapest_leaf(graph: Graph, rewards: FloatArray, chosen: npt.NDArray[np.uint8]) -> None:
-    """Fill in the best closure Ā(l) of a leaf l, for rewards ≤ 0; the first of equals."""
-    cheapest_leaf_kernel(graph.parents.indptr, graph.parents.indices, graph.leaves, rewards, chosen)
-
-
 @kernel
 def cheapest_leaf_kernel(parent_ptr, parent, leaves, rewards, chosen):
-    """See :func:`cheapest_leaf`."""
+    """Fill in the best closure Ā(l) of a leaf l, for rewards ≤ 0; the first of equals."""
     # sums only fall, so a leaf is given up as soon as it is worse than the best so far
     n = rewards.shape[0]
     mark = np.full(n, -1, np.int32)

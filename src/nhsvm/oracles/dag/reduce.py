@@ -45,11 +45,8 @@ from typing import NamedTuple
 import numpy as np
 
 from nhsvm._jit import inlined, kernel, prefetch
-from nhsvm.oracles.dag.core import FREE, OFF, ON, RUNNING, Links, links_of
-from nhsvm.oracles.protocol import States
-from nhsvm.typing import FloatArray, IntArray
-
-_AHEAD = 12  # edges, as in bound.py
+from nhsvm.oracles.dag.core import FREE, OFF, ON, RUNNING, TUNING, Links, links_of
+from nhsvm.typing import ByteArray, FloatArray, IntArray
 
 # What is noted of a node, 64 bytes, so that it takes one cache line to read a parent. What is private below it:
 # sum of what is worth something, best cover, second best, child of the best; X, X without that child; of ĝ: Σ, max
@@ -80,7 +77,7 @@ def prune_kernel(samples, lines, nodes, links, decisions):
             t, q = 8 * i, parent_ptr[i]
             worth = reward[i] + (note[t + _SUM] if note[t + _SUM] > 0.0 else note[t + _FIRST])
             note[t + _WORTH] = worth
-            prefetch(note, 8 * parent[max(q - _AHEAD, 0)])
+            prefetch(note, 8 * parent[max(q - TUNING.ahead, 0)])
             if parent_ptr[i + 1] - q == 1:
                 u = 8 * parent[q]
                 note[u + _SUM] += max(worth, 0.0)
@@ -114,7 +111,7 @@ def prune_kernel(samples, lines, nodes, links, decisions):
             dropped = 1e300 if inside[i] else reward[i]
             for q in range(parent_ptr[i], parent_ptr[i + 1]):
                 u = 8 * parent[q]
-                prefetch(note, 8 * parent[min(q + _AHEAD, n_edges - 1)])
+                prefetch(note, 8 * parent[min(q + TUNING.ahead, n_edges - 1)])
                 dropped += note[u + _BARER] if note[u + _AT] == i else note[u + _BARE]
             free = inside[i] and covered[i]
             note[t + _BARE] = 0.0 if free else max(0.0, min(-note[t + _FIRST], dropped))
@@ -126,7 +123,7 @@ def prune_kernel(samples, lines, nodes, links, decisions):
             held = worth
             for q in range(begin, end):
                 u = 8 * parent[q]
-                prefetch(note, 8 * parent[max(q - _AHEAD, 0)])
+                prefetch(note, 8 * parent[max(q - TUNING.ahead, 0)])
                 held += note[u + _BARER] if note[u + _AT] == i else note[u + _BARE]
             if end - begin > 1:
                 worth = held if held > 0.0 else held / (end - begin)
@@ -145,19 +142,18 @@ def prune_kernel(samples, lines, nodes, links, decisions):
 # -- cutting -----------------------------------------------------------------------------------------------------------
 
 _FAR = 1 << 30  # label of what has no path to a node that is to be paid for
-_PUSHES = 3  # rounds of them; what they leave is found faster one path at a time
 
 
 class Flow(NamedTuple):
     """A flow on one core, and its residual graph."""
 
     links: Links
-    decision: States
+    decision: ByteArray
     excess: FloatArray
     flow: FloatArray
 
 
-class Room(NamedTuple):
+class Paths(NamedTuple):
     """What searches for paths work with, by node."""
 
     label: IntArray
@@ -206,7 +202,7 @@ def _push_relabel(n, net, label, queue, waits):
     """Some rounds of pushes along labels, which are distances to the next node that owes, or less."""
     links, decision, excess, flow = net
     child_ptr, child, parent_ptr, parent, slot = links
-    for _turn in range(_PUSHES):
+    for _turn in range(TUNING.pushes):
         at, size = 0, 0
         for i in range(n):
             label[i] = _FAR
@@ -287,7 +283,7 @@ def _push_relabel(n, net, label, queue, waits):
 
 
 @inlined
-def _augment(n, limit, back, net, room):
+def _augment(n, limit, back, net, paths):
     """One augmenting path after the other, from all nodes that can pay, or ``back`` from those that owe; whether all
     are found.
 
@@ -295,7 +291,7 @@ def _augment(n, limit, back, net, room):
     """
     links, decision, excess, flow = net
     child_ptr, child, parent_ptr, parent, slot = links
-    label, queue, origin, via, place = room
+    label, queue, origin, via, place = paths
     sign = -1.0 if back else 1.0
     for i in range(n):
         label[i] = _FAR if decision[i] == ON else 0
@@ -365,6 +361,18 @@ def _augment(n, limit, back, net, room):
 
 
 @inlined
+def _mark_nodes(n, sign, least, value, net, mark, queue):
+    """Mark and list the nodes that can pay more than ``least``, or with a negative sign owe more; how many."""
+    size = 0
+    for i in range(n):
+        if sign * net.excess[i] > least and mark[i] == 0:
+            mark[i] = value
+            queue[size] = i
+            size += 1
+    return size
+
+
+@inlined
 def _mark_reachable(size, value, down, least, net, mark, queue):
     """Mark what the queue has paths to, or ``down`` what has paths to it; flows up to ``least`` are none."""
     links, flow = net.links, net.flow
@@ -398,7 +406,7 @@ def cut_kernel(visits, samples, lines, nodes, links, decisions):
     label, queue = np.empty(most, np.int32), np.empty(most, np.int32)
     origin, via, place = np.empty(most, np.int32), np.empty(most, np.int32), np.empty(most, np.int32)
     mark, flow = np.empty(most, np.uint8), np.empty(most_edges)
-    room = Room(label, queue, origin, via, place)
+    paths = Paths(label, queue, origin, via, place)
     for s in range(samples.shape[0]):
         me, line = samples[s], lines[2 * s]
         if me.phase != RUNNING:
@@ -448,24 +456,13 @@ def cut_kernel(visits, samples, lines, nodes, links, decisions):
             back = owed < paid
             if high and not back:  # paths are long where much is owed that is not paid
                 _push_relabel(n, net, label, queue, mark)
-            largest = _augment(n, visits * n, back, net, room)
+            largest = _augment(n, visits * n, back, net, paths)
             for i in range(n):
                 mark[i] = decision[i] == ON
-            size = 0
             if high == 0:  # what payers have paths to is in, but for what has a path to a node that owes
                 if not largest:
-                    for i in range(n):
-                        if excess[i] < 0.0:
-                            mark[i] = 1
-                            queue[size] = i
-                            size += 1
-                    _mark_reachable(size, 1, True, 0.0, net, mark, queue)
-                size = 0
-                for i in range(n):
-                    if excess[i] > slack and mark[i] == 0:
-                        mark[i] = 2
-                        queue[size] = i
-                        size += 1
+                    _mark_reachable(_mark_nodes(n, -1.0, 0.0, 1, net, mark, queue), 1, True, 0.0, net, mark, queue)
+                size = _mark_nodes(n, 1.0, slack, 2, net, mark, queue)
                 _mark_reachable(size, 2, False, slack, net, mark, queue)
                 for i in range(n):  # here: has a child that is in
                     place[i] = 0
@@ -480,18 +477,8 @@ def cut_kernel(visits, samples, lines, nodes, links, decisions):
                 for i in range(n):
                     decision[i] = ON if mark[i] == 2 else decision[i]
             else:  # what has a path to a node that owes is out, but for what payers have paths to
-                for i in range(n):
-                    if excess[i] > 0.0:
-                        mark[i] = 1
-                        queue[size] = i
-                        size += 1
-                _mark_reachable(size, 1, False, 0.0, net, mark, queue)
-                size = 0
-                for i in range(n):
-                    if excess[i] < -slack and mark[i] == 0:
-                        mark[i] = 2
-                        queue[size] = i
-                        size += 1
+                _mark_reachable(_mark_nodes(n, 1.0, 0.0, 1, net, mark, queue), 1, False, 0.0, net, mark, queue)
+                size = _mark_nodes(n, -1.0, slack, 2, net, mark, queue)
                 _mark_reachable(size, 2, True, slack, net, mark, queue)
                 for i in range(n):
                     decision[i] = OFF if mark[i] == 2 else decision[i]

@@ -10,17 +10,18 @@ for HiGHS.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from heapq import heappop, heappush
 from itertools import count
-from typing import Any, NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
 from nhsvm._jit import inlined, kernel
 from nhsvm.errors import NotSolvedError
-from nhsvm.oracles.dag.bound import RISE, components_kernel, sweep_kernel
+from nhsvm.oracles.dag.bound import components_kernel, sweep_kernel
 from nhsvm.oracles.dag.core import (
     FREE,
     OFF,
@@ -29,6 +30,7 @@ from nhsvm.oracles.dag.core import (
     SETTLED,
     SPENT,
     SPLIT,
+    TUNING,
     Core,
     Links,
     Reduction,
@@ -43,20 +45,51 @@ from nhsvm.oracles.dag.core import (
 from nhsvm.oracles.dag.plan import Folded, Plan, fold_kernel, unfold_kernel
 from nhsvm.oracles.dag.primal import rounding_kernel
 from nhsvm.oracles.dag.reduce import cut_kernel, prune_kernel
-from nhsvm.oracles.protocol import Memory, Rows, States
-from nhsvm.typing import FloatArray
+from nhsvm.oracles.lp import make_model, set_costs, set_type
+from nhsvm.oracles.protocol import Memory
+from nhsvm.typing import ByteArray, FloatArray, PtrArray
 
-_SIZE, _ENTRIES = 16, 2**17  # samples in a batch, at most; nodes and edges of them, about
-_PATIENCE_FIRST = 60  # rounds at a core of its own before a sample is split
-_PART, _STEPS = 60, 20_000  # nodes and steps up to which connected components are solved by themselves
-_VISITS = 60  # see Rounds.cut
-_MANY, _SOME = 0.2, 0.05  # of the nodes, settled by rewards or by flows; for fewer, a smaller core is not worth making
-_PATIENCE, _SWEEPS = 6, 3  # rounds at a part before it is split again; sweeps up and down in a round
-_PROGRAMS = 2  # open parts that are given to HiGHS one by one; more, and it gets what they were split from
-_UNSURE = 0.5  # part of the free nodes that a dive leaves free
-_LEAST = 0.05  # part of the nodes that has to be settled before a smaller core is made
-_SMALL = 3000  # nodes up to which a split says much
-_SLOW = 0.02  # part of the gap; sweeps that lower the bound by less, three rounds in a row, have stalled
+
+class Limits(NamedTuple):
+    """How far a search goes."""
+
+    budget: int  # work: nodes and edges visited in sweeps
+    precision: float  # part of abs(value) that a bound may exceed it by
+    branches: bool  # branch where bounds have stalled, within the budget
+    exact: bool  # go on until the optimum is proved
+
+
+class Asked(NamedTuple):
+    """Rewards of some samples, and what is remembered of them."""
+
+    rewards: FloatArray
+    scales: FloatArray  # Σ|r|
+    memory: Memory
+    rows: PtrArray  # theirs in the memory
+
+    def of(self, which: PtrArray | slice) -> Asked:
+        """The same of some of them."""
+        return Asked(self.rewards[which], self.scales[which], self.memory, self.rows[which])
+
+
+Kind = TypeVar("Kind")
+
+
+class Spare(Generic[Kind]):
+    """What threads work with, one each: made when none is left that no other uses."""
+
+    def __init__(self, make: Callable[[], Kind]) -> None:
+        self._make, self._left = make, list[Kind]()
+
+    @contextmanager
+    def taken(self) -> Iterator[Kind]:
+        """One of them, for a while; not taken back after an error."""
+        try:
+            one = self._left.pop()
+        except IndexError:
+            one = self._make()
+        yield one
+        self._left.append(one)
 
 
 class Batch:
@@ -71,52 +104,31 @@ class Batch:
     def __init__(self, plan: Plan, allow_empty: bool) -> None:
         self.plan, self.allow_empty = plan, allow_empty
         n, n_edges = len(plan.node), len(plan.links.child)
-        self.size = int(np.clip(_ENTRIES // (n + n_edges), 1, _SIZE))
+        self.size = int(np.clip(TUNING.entries // (n + n_edges), 1, TUNING.batch))
         self.rounds = Rounds(make_work(n, n_edges, self.size, plan.links))
         self.folded = Folded(*np.empty((3, self.size, len(plan.is_leaf))))
 
-    def solve(
-        self,
-        rewards: FloatArray,
-        scales: FloatArray,
-        chosen: States,
-        budget: int,
-        precision: float,
-        exact: bool,
-        branches: bool,
-        memory: Memory,
-        rows: Rows,
-    ) -> FloatArray:
+    def solve(self, asked: Asked, chosen: ByteArray, limits: Limits) -> FloatArray:
         """Fill in label sets; by how much better ones could exceed them."""
-        plan, w, k = self.plan, self.rounds.work, len(rewards)
-        self.load(rewards, scales, budget, precision, memory, rows)
-        gap = np.zeros(k)
-        if len(plan.node) == 1:  # a tree: all is folded
-            w.best[:] = 1
+        self.load(asked, limits)
+        gap = np.zeros(len(chosen))
+        if len(self.plan.node) == 1:  # a tree: all is folded
+            self.rounds.work.best[:] = 1
         else:
             self.rounds.run(self.rounds.prune() + self.rounds.cut())
-            for s in range(k):
-                gap[s] = left_open(self.rounds, s, self.first(s), exact, branches)
-        unfold_kernel(plan, self.allow_empty, rows, memory, self.folded, w, chosen)
+            for s in range(len(chosen)):
+                gap[s] = left_open(self.rounds, s, limits)
+        unfold_kernel(asked, self.plan, self.allow_empty, self.folded, self.rounds.work, chosen)
         return gap
 
-    def renew(
-        self,
-        rewards: FloatArray,
-        scales: FloatArray,
-        value: FloatArray,
-        sweeps: int,
-        precision: float,
-        memory: Memory,
-        rows: Rows,
-    ) -> FloatArray:
+    def renew(self, asked: Asked, value: FloatArray, sweeps: int, precision: float) -> FloatArray:
         """By how much better sets could exceed some of these values, by sweeps alone; the shares are remembered."""
-        w, k = self.rounds.work, len(rewards)
-        self.load(rewards, scales, 0, precision, memory, rows)
+        w, k = self.rounds.work, len(value)
+        self.load(asked, Limits(0, precision, False, False))
         if len(self.plan.node) == 1:  # what is remembered of a tree says nothing
             return np.maximum(w.nodes.reward[: 2 * k : 2, 0] + w.nodes.cover[: 2 * k : 2, 0] - value, 0.0)
         mine = w.samples[:k]
-        mine["value"], mine["sweeps"], mine["rise"] = value, sweeps, RISE[1]
+        mine["value"], mine["sweeps"], mine["rise"] = value, sweeps, TUNING.rise_of_bounds
         if self.rounds.prune():
             self.rounds.shrink()
         self.rounds.sweep()
@@ -125,22 +137,14 @@ class Batch:
         for s in range(k):
             e = lines["n_edges"][s]
             w.shares.kept[s, w.shares.edge[2 * s, :e]] = w.shares.share[2 * s, :e]
-        memory.shares[rows] = w.shares.kept[:k]
-        memory.known[rows] = 2
+        asked.memory.shares[asked.rows] = w.shares.kept[:k]
+        asked.memory.known[asked.rows] = 2
         return np.where(bound > value + mine["tolerance"], bound - value, 0.0)
 
-    def load(
-        self, rewards: FloatArray, scales: FloatArray, budget: int, precision: float, memory: Memory, rows: Rows
-    ) -> None:
+    def load(self, asked: Asked, limits: Limits) -> None:
         """Rewards onto the core."""
-        w = self.rounds.work
-        w.samples["phase"], w.samples["rise"] = SETTLED, RISE[0]
-        fold_kernel(rewards, scales, self.plan, self.allow_empty, budget, precision, rows, memory, self.folded, w)
-
-    def first(self, s: int) -> Core:
-        """The core of a sample that has not been shrunk."""
-        w, b = self.rounds.work, 2 * s
-        return Core(w.nodes.reward[b], w.nodes.cover[b], w.nodes.state[b], self.plan.links, w.shares.share[b], 0.0)
+        self.rounds.work.samples["phase"] = SETTLED
+        fold_kernel(asked, limits, self.plan, self.allow_empty, self.folded, self.rounds.work)
 
 
 class Rounds:
@@ -170,15 +174,15 @@ class Rounds:
     def prune(self) -> int:
         """Take out what rewards settle, before the first round; the number of samples that shrink then."""
         prune_kernel(*self._batch, self.work.decision)
-        return self._compact(_MANY)
+        return self._compact(TUNING.pruned)
 
-    def cut(self, visits: int = _VISITS) -> int:
+    def cut(self, visits: int = TUNING.visits) -> int:
         """Take out what flows settle, before the first round; the number of samples that shrink then.
 
         ``visits`` times its nodes may be visited in search of paths for a flow.
         """
         cut_kernel(visits, *self._batch, self.work.decision)
-        return self._compact(_SOME)
+        return self._compact(TUNING.cut)
 
     def _compact(self, part: float) -> int:
         w = self.work
@@ -192,7 +196,7 @@ class Rounds:
         """Bounds and marginals."""
         sweep_kernel(*self._batch, self.work.shares.share)
 
-    def components(self, most: int = _PART, limit: int = _STEPS) -> None:
+    def components(self, most: int = TUNING.part, limit: int = TUNING.steps) -> None:
         """Solve connected components of up to ``most`` nodes that take up to ``limit`` steps each."""
         components_kernel(most, limit, *self._batch, self.work.shares.share, self.work.parts)
 
@@ -206,25 +210,40 @@ class Rounds:
         running, shrinking = advance_kernel(*self._batch, w.trace, w.decision, w.parts, w.on, w.best)
         return running, shrinking
 
+    def first(self, sample: int) -> Core:
+        """The core that a sample began with; what nodes are worth on it, if it has not been shrunk."""
+        w, b, row, n = (
+            self.work,
+            2 * sample,
+            self.work.samples["origin"][sample],
+            int(self.work.samples["whole"][sample]),
+        )
+        links = _links(w.links, row, n, int(w.links.parent_ptr[row, n]))
+        share = w.shares.share[b, : len(links.parent)]
+        return Core(w.nodes.reward[b, :n], w.nodes.cover[b, :n], w.nodes.state[b, :n], links, share, 0.0)
+
     def core(self, sample: int, first: Core) -> Core:
         """What a sample has come to; ``first`` is the core that it began with."""
         w, line = self.work, self.work.lines[2 * sample]
-        b, n, e, row = 2 * sample, int(line["size"]), int(line["n_edges"]), int(line["links"])
-        if row == int(w.samples["origin"][sample]):
+        b, n, e, folds = 2 * sample, int(line["size"]), int(line["n_edges"]), int(line["folds"])
+        if line["links"] == w.samples["origin"][sample]:
             return first
-        sizes = n + 1, e, n + 1, e, e
-        links = Links(*(array[row, :size].copy() for array, size in zip(w.links, sizes, strict=True)))
-        folds = int(line["folds"])
-        reduction = Reduction(
-            first, w.nodes.node[b, :n].copy(), w.trace.done[b].copy(), w.trace.best[b].copy(),
-            w.trace.fold_child[sample, :folds].copy(), w.trace.fold_parent[sample, :folds].copy(),
-            w.trace.take[sample, :folds].copy(),
-        )  # fmt: skip
+        links = Links(*(array.copy() for array in _links(w.links, line["links"], n, e)))
+        done, best, child, parent, take = w.trace
+        folded = child[sample, :folds].copy(), parent[sample, :folds].copy(), take[sample, :folds].copy()
+        trace = Trace(done[b].copy(), best[b].copy(), *folded)
         nodes = w.nodes.reward[b, :n].copy(), w.nodes.cover[b, :n].copy(), w.nodes.state[b, :n].copy()
-        return Core(*nodes, links, w.shares.share[b, :e].copy(), float(line["constant"]), reduction)
+        made = Reduction(first, w.nodes.node[b, :n].copy(), trace)
+        return Core(*nodes, links, w.shares.share[b, :e].copy(), float(line["constant"]), made)
 
 
-def started(core: Core, decision: States, **known: Any) -> Rounds:
+def _links(links: Links, row: int, n: int, n_edges: int) -> Links:
+    """Of one core of a batch, as views."""
+    sizes = n + 1, n_edges, n + 1, n_edges, n_edges
+    return Links(*(array[row, :size] for array, size in zip(links, sizes, strict=True)))
+
+
+def started(core: Core, decision: ByteArray, **known: float) -> Rounds:
     """A core with decisions that are still to be applied; ``known`` goes into the record of the sample."""
     rounds = Rounds(make_work(core.size, len(core.links.child), 1, core.links))
     w = rounds.work
@@ -232,8 +251,8 @@ def started(core: Core, decision: States, **known: Any) -> Rounds:
     w.nodes.node[0] = np.arange(core.size)
     w.shares.share[0], w.shares.edge[0] = core.share, np.arange(len(core.share))
     w.trace.done[0], w.trace.best[0], w.decision[0] = 0, -1, decision
-    record = {"phase": RUNNING, "shrink": 1, "patience": _PATIENCE, "sweeps": _SWEEPS, "last": 1e300}
-    record |= {"rise": RISE[0], "bound": 1e300, "given_up": -1e300, "value": -1e300, "whole": core.size, **known}
+    record = {"phase": RUNNING, "shrink": 1, "patience": TUNING.patience, "sweeps": TUNING.sweeps, "last": 1e300}
+    record |= {"rise": TUNING.rise, "bound": 1e300, "given_up": -1e300, "value": -1e300, "whole": core.size, **known}
     for name, value in record.items():
         w.samples[name] = value
     line = {"size": core.size, "n_edges": len(core.share), "swept": 1, "constant": core.constant}
@@ -242,39 +261,25 @@ def started(core: Core, decision: States, **known: Any) -> Rounds:
     return rounds
 
 
-def reduced(core: Core, decision: States, big: float) -> Core | None:
+def reduced(core: Core, decision: ByteArray, big: float) -> Core | None:
     """The smaller core that decisions make; None if they cannot be. A cover below ``-big`` is none at all."""
     rounds = started(core, decision, big=big)
     rounds.shrink()
     return rounds.core(0, core) if rounds.work.samples["phase"][0] == RUNNING else None
 
 
-def left_open(rounds: Rounds, s: int, first: Core, exact: bool, branches: bool) -> float:
-    """What is left between bound and value of a sample, after a search if it is open; its set is then the better one.
-
-    ``first`` is the core that the sample began with.
-    """
+def left_open(rounds: Rounds, s: int, limits: Limits) -> float:
+    """What is left between bound and value of a sample, after a search if it is open, whose set is then kept."""
     me = rounds.work.samples[s]
-    if me["phase"] == SETTLED or not (exact or (branches and me["work"] <= me["budget"])):
+    if me["phase"] == SETTLED or not (limits.exact or (limits.branches and me["work"] <= me["budget"])):
         bound, value = max(me["given_up"], -1e300 if me["phase"] == SETTLED else me["bound"]), me["value"]
     else:
+        first = rounds.first(s)
         search = BranchAndBound(rounds, s, first)
-        bound, value = search.run(exact), search.value
+        bound, value = search.run(limits.exact), search.value
         if search.on is not None:
             rounds.work.best[s, : first.size] = search.on
     return float(bound - value) if bound > value + me["tolerance"] else 0.0
-
-
-def solve_core(
-    core: Core, scale: float, budget: int, precision: float, exact: bool, branches: bool
-) -> tuple[States, float]:
-    """The best set found on a core, and by how much better ones could exceed it; ``scale`` is Σ|r|."""
-    known = {"big": 2.0 * scale, "tolerance": 1e-12 * scale, "precision": precision, "budget": budget, "first": 1}
-    rounds = started(core, core.state, patience=_PATIENCE_FIRST, sweeps=1, **known)
-    rounds.work.lines["swept"][0] = 0
-    rounds.run(shrinking=1)
-    gap = left_open(rounds, 0, core, exact, branches)
-    return rounds.work.best[0], gap
 
 
 # -- branch and bound --------------------------------------------------------------------------------------------------
@@ -284,7 +289,7 @@ class Subproblem(NamedTuple):
     """A part of the search that is not settled: decisions to be made on a core, and its bound."""
 
     core: Core
-    decision: States
+    decision: ByteArray
     bound: float
 
 
@@ -308,7 +313,7 @@ class BranchAndBound:
         self.value, self.given_up = float(me["value"]), float(me["given_up"])
         self.big, self.tolerance, self.precision = float(me["big"]), float(me["tolerance"]), float(me["precision"])
         self.work, self.budget = int(me["work"]), int(me["budget"])
-        self.on: States | None = None  # a better set than the rounds have found
+        self.on: ByteArray | None = None  # a better set than the rounds have found
         self.rest: Subproblem | None = None  # what was split first
         self._numbers = count()
         self.todo = self._left(rounds, sample, first)
@@ -372,14 +377,14 @@ class BranchAndBound:
             halves.append(Subproblem(core, decided, bound))
         return halves
 
-    def _accept(self, core: Core, on: States, value: float) -> None:
+    def _accept(self, core: Core, on: ByteArray, value: float) -> None:
         if value > self.value:
             self.value = value
             self.on = core.expanded(on)
 
     def _program(self, todo: list[Subproblem]) -> float:
         """The rest by HiGHS; the bound for all of it."""
-        if len(todo) > _PROGRAMS and self.rest is not None:
+        if len(todo) > TUNING.programs and self.rest is not None:
             todo = [self.rest]
         bound = self.value
         for part in todo:
@@ -398,7 +403,7 @@ class BranchAndBound:
         return bound
 
 
-def value_of(core: Core, on: States) -> float:
+def value_of(core: Core, on: ByteArray) -> float:
     """What a set is worth on a core."""
     parent = np.repeat(np.arange(core.size), np.diff(core.links.child_ptr))
     covered = np.bincount(parent, weights=on[core.links.child], minlength=core.size) > 0
@@ -409,7 +414,7 @@ def value_of(core: Core, on: States) -> float:
 # -- the integer program -----------------------------------------------------------------------------------------------
 
 
-def solve_program(core: Core, big: float) -> tuple[States, float]:
+def solve_program(core: Core, big: float) -> tuple[ByteArray, float]:
     """The best set on a core and an upper bound, both proved by HiGHS.
 
     Parameters
@@ -418,67 +423,46 @@ def solve_program(core: Core, big: float) -> tuple[States, float]:
     big : float
         A cover below ``-big`` is none at all.
     """
-    import highspy
+    from highspy import HighsModelStatus, HighsVarType
 
     n = core.size
-    paid = np.flatnonzero((core.cover < 0) & (core.cover >= -big))
-    solver = highspy.Highs()  # type: ignore[no-untyped-call]
-    # no number of threads: HiGHS refuses another one than the first program of this thread had
-    options: dict[str, Any] = {
-        "output_flag": False, "parallel": "off", "mip_rel_gap": 0.0, "mip_abs_gap": 0.0, "random_seed": 0
-    }  # fmt: skip
-    for name, option in options.items():
-        solver.setOptionValue(name, option)
-    solver.passModel(_program(core, paid))
-    solver.run()
-    status = solver.getModelStatus()
-    if status == highspy.HighsModelStatus.kInfeasible:
+    need = np.flatnonzero(core.cover < 0)
+    paid = need[core.cover[need] >= -big]
+    scale = float(np.abs(core.reward).max(initial=0.0)) or 1.0  # tolerances are absolute: costs are made of size one
+    rows = cover_rows(core.links, need, paid)
+    lower, upper = np.zeros(n + len(paid)), np.ones(n + len(paid))
+    lower[:n] = core.state == ON
+    model = make_model(rows, np.zeros(rows.shape[0]), lower, upper, random_seed=0)
+    set_costs(model, np.concatenate([core.reward, core.cover[paid]]) / scale)
+    set_type(model, n, HighsVarType.kInteger)
+    model.run()
+    status = model.getModelStatus()
+    if status == HighsModelStatus.kInfeasible:
         return np.zeros(n, np.uint8), -np.inf
-    if status != highspy.HighsModelStatus.kOptimal:
+    if status != HighsModelStatus.kOptimal:
         raise NotSolvedError(
-            f"HiGHS stopped with {solver.modelStatusToString(status)} on a label graph of {n} nodes; "
+            f"HiGHS stopped with {model.modelStatusToString(status)} on a label graph of {n} nodes; "
             "check that the rewards are of moderate size, or use exact=False"
         )
-    on = (np.array(solver.getSolution().col_value[:n]) > 0.5).astype(np.uint8)
-    scale = _scale(core)
-    return on, core.constant + solver.getInfo().mip_dual_bound * scale
+    on = (np.array(model.getSolution().col_value[:n]) > 0.5).astype(np.uint8)
+    return on, core.constant + model.getInfo().mip_dual_bound * scale
 
 
-def _program(core: Core, paid: npt.NDArray[np.intp]) -> Any:
-    """Maximise Σ r·x + Σ d·u with x_child ≤ x_parent, Σ_children x + u ≥ x; u pays for a cover of a node's own."""
-    import highspy
+def cover_rows(links: Links, need: PtrArray, paid: PtrArray) -> sp.csr_array:
+    """x_child ≤ x_parent, and Σ_children x + u ≥ x where a node needs a cover, as rows·(x, u) ≥ 0.
 
-    n = core.size
-    parent = np.repeat(np.arange(n), np.diff(core.links.child_ptr))
-    child = core.links.child
+    u pays for a cover of a node's own, of the nodes ``paid``, which are some of ``need``.
+    """
+    n, child = len(links.child_ptr) - 1, links.child
+    parent = np.repeat(np.arange(n), np.diff(links.child_ptr))
     m = len(child)
-    need = np.flatnonzero(core.cover < 0)
     row = np.full(n, -1)
     row[need] = np.arange(len(need))
     inside = row[parent] >= 0
-    ones = np.ones
-    entries = np.concatenate([ones(m), -ones(m), ones(inside.sum()), -ones(len(need)), ones(len(paid))])
+    sign = np.repeat([1.0, -1.0, 1.0, -1.0, 1.0], [m, m, inside.sum(), len(need), len(paid)])
     rows = np.concatenate([np.arange(m), np.arange(m), m + row[parent[inside]], m + row[need], m + row[paid]])
     columns = np.concatenate([parent, child, child[inside], need, n + np.arange(len(paid))])
-    matrix = sp.csc_array((entries, (rows, columns)), shape=(m + len(need), n + len(paid)))
-    scale = _scale(core)
-    lp = highspy.HighsLp()
-    lp.num_row_, lp.num_col_ = matrix.shape
-    lp.sense_ = highspy.ObjSense.kMaximize
-    lp.col_cost_ = np.concatenate([core.reward, core.cover[paid]]) / scale
-    lp.col_lower_ = np.concatenate([core.state == ON, np.zeros(len(paid))]).astype(float)
-    lp.col_upper_ = ones(lp.num_col_)
-    lp.row_lower_ = np.zeros(lp.num_row_)
-    lp.row_upper_ = np.full(lp.num_row_, highspy.kHighsInf)
-    lp.integrality_ = [highspy.HighsVarType.kInteger] * n + [highspy.HighsVarType.kContinuous] * len(paid)
-    lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
-    lp.a_matrix_.start_, lp.a_matrix_.index_, lp.a_matrix_.value_ = matrix.indptr, matrix.indices, matrix.data
-    return lp
-
-
-def _scale(core: Core) -> float:
-    """HiGHS has absolute tolerances, so costs are made of size one."""
-    return float(np.abs(core.reward).max(initial=0.0)) or 1.0
+    return sp.csr_array((sign, (rows, columns)), shape=(m + len(need), n + len(paid)))
 
 
 # -- what comes after a round ------------------------------------------------------------------------------------------
@@ -521,7 +505,7 @@ def _dive(n, links, marginal, state, above, below, decision):
             free += 1
     if free == 0:
         return
-    least = _least(above, free, int(_UNSURE * free))
+    least = _least(above, free, int(TUNING.unsure * free))
     # the surest to be left out above a node, and to be in below it
     for i in range(n):
         above[i] = -marginal[i] if state[i] == FREE and marginal[i] <= -least else 0.0
@@ -589,16 +573,16 @@ def advance_kernel(samples, lines, nodes, links, trace, decisions, all_parts, al
             if decision[i] == FREE and abs(marginal) >= gap - me.tolerance:
                 decision[i] = ON if marginal > 0.0 else OFF
                 settled += 1
-        me.sweeps = _SWEEPS
+        me.sweeps = TUNING.sweeps
         if me.work > me.budget:
             me.phase = SPENT
             continue
-        if settled > _LEAST * main.size:
+        if settled > TUNING.settled * main.size:
             me.shrink = 1
             running += 1
             shrinking += 1
             continue
-        slow = _SLOW * gap if main.size < _SMALL else 0.1 * _SLOW * gap
+        slow = TUNING.slow * gap if main.size < TUNING.small else 0.1 * TUNING.slow * gap
         me.stalled = me.stalled + 1 if main.bound > me.last - slow else 0
         me.last = main.bound
         me.patience -= 1
