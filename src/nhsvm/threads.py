@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from itertools import pairwise
 from types import TracebackType
 from typing import TypeVar
 
@@ -29,8 +30,20 @@ class Team:
 
         What is computed for one item must not depend on the range it is in, so that results do not depend on ``size``.
         """
-        size = max(1, min(self.size, n))
-        self.each(size, lambda k: work(n * k // size, n * (k + 1) // size))
+        if self._pool is None or n < 2:
+            work(0, n)
+            return
+        size = min(self.size, n)
+        cuts = [n * k // size for k in range(size + 1)]
+        waiting: list[Future[None]] = []
+        try:
+            for lo, hi in pairwise(cuts[1:]):
+                waiting.append(self._pool.submit(work, lo, hi))
+            work(cuts[0], cuts[1])
+        finally:
+            _wait(waiting)
+        for future in waiting:
+            future.result()
 
     def chunks(self, n: int, size: int, work: Callable[[slice], None]) -> None:
         """``work(part)`` over slices of ``size`` items, the last one shorter, that make up ``range(n)``."""
