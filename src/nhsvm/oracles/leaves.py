@@ -5,18 +5,19 @@ Without the loss, the best leaf; and on trees too large for all scores, a beam s
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from nhsvm._jit import inlined, kernel, prefetch, widened
 from nhsvm.columns import Columns
 from nhsvm.hierarchy.graph import Ragged
 from nhsvm.losses import Loss, LossRows, whole_rows
-from nhsvm.typing import FloatArray, IntArray, PtrArray
+from nhsvm.typing import FloatArray, Floats, IntArray, PtrArray
 
-Floats = npt.NDArray[Any]
+if TYPE_CHECKING:
+    pass
+
 _AHEAD = 8  # features that a beam search asks for beforehand
 
 

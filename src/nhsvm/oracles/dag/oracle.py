@@ -19,7 +19,7 @@ from nhsvm.oracles.dag.primal import HUGE, best_leaf_kernel, cheapest_leaf_kerne
 from nhsvm.oracles.dag.search import Asked, Batch, Limits, Spare, cover_rows
 from nhsvm.oracles.lp import RELAXED, make_model, solve_again, unit_of
 from nhsvm.oracles.protocol import Memory, Oracle, check_finite, make_memory
-from nhsvm.typing import ByteArray, FloatArray, PtrArray
+from nhsvm.typing import Array, ByteArray, FloatArray, PtrArray
 
 if TYPE_CHECKING:
     from highspy import Highs
@@ -137,13 +137,7 @@ class DagMultilabel(Oracle):
         bound[:] = value + gap
 
     def _solve_again(
-        self,
-        rewards: FloatArray,
-        chosen: ByteArray,
-        value: FloatArray,
-        bound: FloatArray,
-        memory: Memory,
-        rows: PtrArray,
+        self, rewards: FloatArray, chosen: Array, value: FloatArray, bound: FloatArray, memory: Memory, rows: PtrArray
     ) -> None:
         asked = _asked(rewards, memory, rows)
         gap, some = self._begin(asked, chosen)
@@ -300,13 +294,7 @@ class Renewal(Oracle):
         raise OptionError("a renewal needs a memory of the samples: give memory and rows")
 
     def _solve_again(
-        self,
-        rewards: FloatArray,
-        chosen: ByteArray,
-        value: FloatArray,
-        bound: FloatArray,
-        memory: Memory,
-        rows: PtrArray,
+        self, rewards: FloatArray, chosen: Array, value: FloatArray, bound: FloatArray, memory: Memory, rows: PtrArray
     ) -> None:
         asked = Asked(rewards, np.abs(rewards).sum(axis=1), memory, rows)
         chosen[:] = memory.recalled(rows, chosen.shape[1])

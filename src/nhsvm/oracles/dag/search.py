@@ -212,12 +212,8 @@ class Rounds:
 
     def first(self, sample: int) -> Core:
         """The core that a sample began with; what nodes are worth on it, if it has not been shrunk."""
-        w, b, row, n = (
-            self.work,
-            2 * sample,
-            self.work.samples["origin"][sample],
-            int(self.work.samples["whole"][sample]),
-        )
+        w, b, me = self.work, 2 * sample, self.work.samples[sample]
+        row, n = int(me["origin"]), int(me["whole"])
         links = _links(w.links, row, n, int(w.links.parent_ptr[row, n]))
         share = w.shares.share[b, : len(links.parent)]
         return Core(w.nodes.reward[b, :n], w.nodes.cover[b, :n], w.nodes.state[b, :n], links, share, 0.0)
