@@ -39,7 +39,7 @@ from nhsvm.errors import OptionError
 from nhsvm.objective import Certificate
 from nhsvm.storage.samples import Entries
 from nhsvm.threads import Team
-from nhsvm.typing import Array, Callback, FloatArray, IntArray, PtrArray, Record
+from nhsvm.typing import Array, Callback, FloatArray, Floats, IntArray, PtrArray, Record
 
 _NO_BALL = 1e300  # a squared radius; compiled code may not be given an infinity
 _POWERS = {"pegasos": 1.0, "sqrt": 0.5, "constant": 0.0}
@@ -296,7 +296,7 @@ class Tree(NamedTuple):
 class Losses(NamedTuple):
     """Δ of all leaves: ``rows[which[t]]`` for the t-th sample."""
 
-    rows: FloatArray
+    rows: Floats
     which: IntArray
     normalized: bool
 
