@@ -87,6 +87,7 @@ def test_one_file_for_all_commands(folder):
         ("min-df = 3\nmin_df = 4", "'min_df' is given twice"),
         ("[text]\na = 1", "'text' must be a value, not a table"),
         ("C = ", "train.toml: not TOML"),
+        ("C = " + "[" * 5000, "train.toml: nested too deeply"),
         ("config = 'x.toml'", "unknown key 'config'"),
         (b"\xff\xfe", "train.toml: not TOML"),
         ("train = 3", "'train' must be a table"),

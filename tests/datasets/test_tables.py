@@ -72,6 +72,15 @@ def test_a_path_column(tmp_path, read, make):
     assert given.hierarchy is NAMES
 
 
+def test_names_of_nodes_take_no_more_than_in_proportion_to_the_file(tmp_path):
+    """The name of a node is its whole path, so a chain of n levels has names of n²/2 characters."""
+    path = tmp_path / "deep.csv"
+    path.write_text("text,kind\nup,a > b\ndeep," + " > ".join(map(str, range(50_000))) + "\n")
+    fails(read_csv, path, 3, "a path of 50,000 levels", text="text", path="kind")
+    assert read_csv(path, text="text", path="kind", on_error="skip").hierarchy.nodes == ("a", "a > b")
+    assert read_csv(path, text="text", path="kind", qualified=False).hierarchy.n_nodes == 50_002
+
+
 @ALL
 def test_level_columns(tmp_path, read, make):
     found = read(make(tmp_path), text=["title", "body"], levels=["top", "low"], separator="/")

@@ -137,6 +137,8 @@ def _read_config(file: Path, command: Any, commands: Mapping[str, Any]) -> dict[
         raise FileFormatError(file, None, f"cannot be read: {error.strerror or error}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise FileFormatError(file, None, f"not TOML: {error}") from None
+    except RecursionError:
+        raise FileFormatError(file, None, "nested too deeply") from None
     known = _by_key(command)
     of_others = {key for other in commands.values() for key in _by_key(other)} - known.keys()
     own = content.pop(command.name, {})

@@ -22,6 +22,8 @@ from nhsvm.hierarchy import Hierarchy
 from nhsvm.registry import Option
 from nhsvm.typing import JSON, Array, DType, Label, Options
 
+FREE_NAMES, LEVELS = 2**26, 100
+"""Characters that names of nodes may have in any case, and how many for each character of the paths."""
 Names = str | Sequence[str] | None
 F = TypeVar("F", bound=Callable[..., Dataset])
 Record = Mapping[str, JSON]
@@ -254,6 +256,7 @@ class Labelling:
         self.columns = tuple(name for name in (self._label, self._path, *self._levels) if name is not None)
         self.is_path = self._label is None and bool(self.columns)
         self._paths: dict[tuple[str, ...], None] = {}
+        self._characters = self._of_names = 0  # of all paths, and at most of the names of all nodes on them
         self._known: dict[str, tuple[Label, ...]] = {}  # labels in a cell: found once, however often it comes
 
     def labels_of(self, record: Record) -> tuple[Label, ...]:
@@ -296,8 +299,20 @@ class Labelling:
 
     def _named(self, path: tuple[str, ...]) -> str:
         """The label that a path stands for."""
-        self._paths[path] = None
-        return str(self._separator.join(path) if self.qualified else path[-1])
+        if not self.qualified:
+            self._paths[path] = None
+            return path[-1]
+        name = str(self._separator.join(path))
+        if path not in self._paths:
+            self._characters += len(name)
+            self._of_names += len(path) * len(name)
+            if self._of_names > FREE_NAMES + LEVELS * self._characters:
+                raise BadCell(
+                    f"a path of {len(path):,} levels: every node on it has the whole path as its name, which takes too "
+                    "much memory; use qualified=False, or shorter paths"
+                )
+            self._paths[path] = None
+        return name
 
     def _of_label(self, item: JSON, record: Record) -> Label:
         name = self._label
