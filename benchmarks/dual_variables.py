@@ -23,7 +23,6 @@ from rich.table import Table
 from multilabel_data import YEAST, load
 from nhsvm import HSVM
 from nhsvm.engine import Dual
-from nhsvm.estimators.labels import encode_sets
 from nhsvm.objective import dual, penalty
 from quick import parsed
 
@@ -101,8 +100,7 @@ def main() -> None:
         found = load(name, Path(options.data))
         X, y = found.linear[2]
         X = np.asarray(X, np.float32)
-        sets = encode_sets(y, found.hierarchy)
-        problem, _ = HSVM(found.hierarchy, C=options.C)._set_problem(X, sets, np.ones(len(y)))
+        problem: Any = HSVM(found.hierarchy, C=options.C).make_problem(X, y).solved
         table = Table(title=f"{name}: {len(y):,} samples, {problem.columns.n_columns:,} nodes, C = {options.C:g}")
         for column in ("pass", "planes: dual", "numbers kept", "s", "ours: dual", "numbers kept", "s"):
             table.add_column(column, justify="right")

@@ -13,6 +13,7 @@ from nhsvm.estimators import options
 
 settings.register_profile("project", deadline=None, derandomize=True, max_examples=60)
 settings.register_profile("seeds", settings.get_profile("project"), derandomize=False, database=None)
+settings.register_profile("few", settings.get_profile("project"), max_examples=5)
 settings.load_profile("project")
 
 _cores = options.cores

@@ -196,7 +196,7 @@ def test_a_time_budget_is_passed_on(folder, monkeypatch):
 
 def interrupting(monkeypatch, at):
     """Ctrl-C in the fit of this number, counted from 1."""
-    solve, made = NHSVM._solve, []
+    solve, made = NHSVM._learn, []
 
     def counting(self, problem):
         made.append(self)
@@ -212,7 +212,7 @@ def interrupting(monkeypatch, at):
         finally:
             self.callback = callback
 
-    monkeypatch.setattr(NHSVM, "_solve", counting)
+    monkeypatch.setattr(NHSVM, "_learn", counting)
 
 
 def test_ctrl_c_keeps_the_best_so_far(folder, monkeypatch):

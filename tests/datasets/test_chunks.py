@@ -77,16 +77,16 @@ def test_sparse_rows(tmp_path, monkeypatch, reader, labelled):
 @pytest.mark.parametrize("packed", [False, True])
 @pytest.mark.parametrize("reader", [read_svmlight, read_jsonl])
 def test_how_much_has_been_read(tmp_path, monkeypatch, reader, packed):
-    rng = np.random.default_rng(0)  # so that packing leaves something
+    rng, n = np.random.default_rng(0), 100_000  # so that packing leaves more than gzip reads at a time
     rows = {
-        read_svmlight: [f"{3 + k % 2} {k + 1}:{rng.random()}\n" for k in range(20_000)],
-        read_jsonl: [f'{{"text": "{rng.random()}"}}\n' for k in range(20_000)],
+        read_svmlight: [f"{3 + k % 2} {k + 1}:{rng.random()}\n" for k in range(n)],
+        read_jsonl: [f'{{"text": "{rng.random()}"}}\n' for k in range(n)],
     }[reader]
     raw = "".join(rows).encode()
     (tmp_path / "x").write_bytes(gzip.compress(raw, 1) if packed else raw)
     monkeypatch.setattr("nhsvm.datasets.files.BLOCK", 50_000)
     options = {"like": reader(tmp_path / "x")} if reader is read_svmlight else {"label": None}
-    chunks = read_chunks(reader, tmp_path / "x", 1000, **options)
+    chunks = read_chunks(reader, tmp_path / "x", n // 20, **options)
     assert chunks.share is None  # nothing is open
     shares = [chunks.share for _ in chunks]
     assert len(shares) > 5

@@ -79,7 +79,8 @@ def test_threads_give_the_same_bits_near_the_limit(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("certify", "place"), [(True, "engine.single_label.measure"), (False, "engine.storage.rows.RowWeights.rebuild")]
+    ("certify", "place"),
+    [(True, "engine.problem.SingleLabelProblem.slacks"), (False, "engine.storage.rows.RowWeights.rebuild")],
 )
 def test_an_interrupt_after_the_last_pass_leaves_a_model(certify, place, monkeypatch):
     monkeypatch.setattr(solver_memory, "TABLE", 0)

@@ -8,7 +8,7 @@ import pytest
 from estimators.problems import DAG, TREE, make_sets
 from nhsvm import HSVM, NHSVM, SSVM, Hierarchy, load
 from nhsvm.errors import OptionError
-from nhsvm.oracles import LinearProgram
+from nhsvm.oracles import lp
 
 # three topics of two leaves each: half of every leaf covers all topics, for less than any label set does
 OVERLAPPING = Hierarchy.from_edges(
@@ -20,8 +20,8 @@ OVERLAPPING = Hierarchy.from_edges(
 def counted(monkeypatch):
     """Numbers of linear and integer programs solved from now on."""
     runs = []
-    inner = LinearProgram._run
-    monkeypatch.setattr(LinearProgram, "_run", lambda self, kind: (runs.append(kind), inner(self, kind))[1])
+    inner = lp.run
+    monkeypatch.setattr(lp, "run", lambda model, kind, n: (runs.append(kind), inner(model, kind, n))[1])
     return runs
 
 

@@ -329,8 +329,8 @@ def test_scores_of_label_sets_in_all_forms(form, name):
 
 def test_probabilities_are_learned_only_for_scores_that_may_need_them(monkeypatch):
     seen = []
-    solve = NHSVM._solve
-    monkeypatch.setattr(NHSVM, "_solve", lambda self, problem: (seen.append(self.probability), solve(self, problem))[1])
+    solve = NHSVM._learn
+    monkeypatch.setattr(NHSVM, "_learn", lambda self, problem: (seen.append(self.probability), solve(self, problem))[1])
     found = tune(NHSVM(TREE, probability=True, cv=2), X, y, C=[1])
     assert (seen[0], seen[1]) == (False, True)
     assert hasattr(found.model, "temperature_")

@@ -201,7 +201,8 @@ class SetAscent(SetCertificate[S], Generic[S]):
 
     def slack_errors(self, squared_norms: FloatArray) -> FloatArray:
         problem, (scores, constants) = self.problem, self.sizes(squared_norms)
-        return of_sums(problem.X, self.weights.squared_norms, scores, constants, 2.0 * problem.columns.n_columns)
+        errors = of_sums(problem.X, self.weights.squared_norms, scores, constants, 2.0 * problem.columns.n_columns)
+        return errors + problem.oracle.tolerance * (self.lengths * scores + constants)
 
     def sizes(self, squared_norms: FloatArray) -> tuple[float, float]:
         """Σ ‖U_n‖ of the columns whose scores a slack adds up, and Σ |constants|."""
@@ -219,7 +220,7 @@ class SetAscent(SetCertificate[S], Generic[S]):
 
 
 class TreeAscent(SetAscent[Marginals]):
-    """On a tree: the oracle is a dynamic programme, and steps measure what is left to gain."""
+    """Where no column has two next above, on a tree as a rule: steps measure what is left to gain."""
 
     tuning: ClassVar[SetTuning] = SetTuning(oracle=1, passes=50, focused=5, measure_gap=True)
 
@@ -272,13 +273,6 @@ class DagAscent(SetAscent[Levels]):
             batch.apply(updates, self.team)
             gained += gain
         return gained
-
-    def slack_errors(self, squared_norms: FloatArray) -> FloatArray:
-        errors = super().slack_errors(squared_norms)
-        if self.problem.nests:  # of a relaxation: its oracle is no search
-            return errors
-        scores, constants = self.sizes(squared_norms)
-        return errors + self.tuning.searched * (self.lengths * scores + constants)
 
     def relaxed_run(self) -> DagAscent:
         assert self.relaxation is not None

@@ -52,7 +52,6 @@ class SetTuning(PassTuning):
     again: float = 0.8  # of the gap left when a relaxation gained nothing: before that it is not tried again [127]
     relaxed: int = 640  # samples that take a step of it [127]
     relaxed_batch: int = 16  # of these at a time [127]
-    searched: float = 4e-12  # of all rewards: sets so near to each other are equal to a DAG's oracle, and rounding
 
 
 class SetFound(NamedTuple):

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from nhsvm.errors import DataError, NotSolvedError
 from nhsvm.hierarchy.graph import Graph
-from nhsvm.oracles.protocol import Oracle
+from nhsvm.oracles.protocol import NEARLY_EQUAL, Oracle
 from nhsvm.typing import Array, FloatArray
 
 if TYPE_CHECKING:
@@ -67,6 +67,8 @@ class LinearProgram(Oracle):
     >>> value
     array([3.])
     """
+
+    tolerance = NEARLY_EQUAL
 
     def __init__(self, graph: Graph, *, allow_empty: bool = False, integral: bool = False) -> None:
         super().__init__(graph, allow_empty)

@@ -15,6 +15,8 @@ from nhsvm.typing import Array, ByteArray, FloatArray, PtrArray
 if TYPE_CHECKING:
     from nhsvm.oracles.dag.candidates import LeafCandidates
 
+NEARLY_EQUAL = 4e-12
+"""Of Σ|r|: values so near to each other are equal to a search, whose steps allow for 1e-12 each."""
 LARGEST = 1e280  # of Σ|r|; some multiples of it have to be finite
 
 
@@ -58,6 +60,9 @@ class Oracle(ABC):
         Of ``chosen``: uint8 for label sets, float64 for points of a relaxation.
     exact : bool
         Whether every answer is proved to be the best label set.
+    tolerance : float
+        By how much of Σ|r| a bound may be too low, beyond the rounding of the rewards: where a search takes two label
+        sets for equal. Certificates allow for it.
     for_trees : bool
         Whether it refuses a graph that is no tree.
     leaf_candidates : LeafCandidates, optional
@@ -66,6 +71,7 @@ class Oracle(ABC):
 
     dtype: type = np.uint8
     exact: bool = False
+    tolerance: float = 0.0
     for_trees: bool = False
     leaf_candidates: LeafCandidates | None = None
 

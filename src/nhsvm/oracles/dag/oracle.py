@@ -18,7 +18,7 @@ from nhsvm.oracles.dag.plan import Plan, plan_of, unfold_points_kernel
 from nhsvm.oracles.dag.primal import HUGE, best_leaf_kernel, cheapest_leaf_kernel, flip_leaves_kernel
 from nhsvm.oracles.dag.search import Asked, Batch, Limits, Spare, cover_rows
 from nhsvm.oracles.lp import RELAXED, make_model, solve_again, unit_of
-from nhsvm.oracles.protocol import Memory, Oracle, check_finite, make_memory
+from nhsvm.oracles.protocol import NEARLY_EQUAL, Memory, Oracle, check_finite, make_memory
 from nhsvm.typing import Array, ByteArray, FloatArray, PtrArray
 
 if TYPE_CHECKING:
@@ -70,6 +70,8 @@ class DagMultilabel(Oracle):
     >>> value
     array([ 1.5, -0.5])
     """
+
+    tolerance = NEARLY_EQUAL
 
     def __init__(
         self,
@@ -347,6 +349,7 @@ class Relaxation(Oracle):
     """
 
     dtype = np.float64
+    tolerance = NEARLY_EQUAL
 
     def __init__(self, graph: Graph, plan: Plan, allow_empty: bool) -> None:
         super().__init__(graph, allow_empty)
