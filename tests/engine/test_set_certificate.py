@@ -8,11 +8,13 @@ import pytest
 
 from engine.set_problems import objective
 from engine.test_relaxed import exact_twin, make, overlapping
+from nhsvm import FlatSVM, Hierarchy
 from nhsvm.engine import Dual
-from nhsvm.engine.label_sets import DagAscent
+from nhsvm.engine.label_sets import DagAscent, TreeAscent
 from nhsvm.engine.set_certificate import Bounds, SetCertificate, SetTuning, Stage
 from nhsvm.objective import dual, penalty
 from nhsvm.oracles.brute_force import BruteForce
+from nhsvm.oracles.dag.oracle import DagMultilabel
 from nhsvm.threads import Team
 
 TOL = 0.03  # bounds alone leave 3.8 %
@@ -221,3 +223,16 @@ def test_certificates_have_names():
     assert found.proved == found.at_least == (pytest.approx(5.0, rel=1e-14), 2.0)
     assert found.proved.primal >= 5.0
     assert found.seen == found.proved.gap
+
+
+def test_flat_label_sets_on_a_dag_allow_for_the_search(monkeypatch):
+    """Their columns nest as on a tree, but the oracle is the search on DAGs, which takes near values for equal."""
+    h = Hierarchy.from_edges([("pet", "dog"), ("pet", "cat"), ("hunter", "cat"), ("hunter", "wolf")])
+    problem = FlatSVM(h).make_problem(np.eye(3), [{"dog"}, {"cat", "dog"}, {"wolf"}]).solved
+    with Team(1) as team:
+        ascent = Dual().begin(problem, None, team)
+        assert isinstance(ascent, TreeAscent)
+        norms = np.ones(problem.columns.n_columns)
+        allowed = ascent.slack_errors(norms)
+        monkeypatch.setattr(DagMultilabel, "tolerance", 0.0)
+        assert (allowed > ascent.slack_errors(norms)).all()

@@ -29,7 +29,7 @@ FLAT = Hierarchy.from_edges([], nodes=["0", "1", "2", "3"])
 KINDS = [
     (cls, h, sets)
     for cls in (FlatSVM, HSVM, NHSVM, SSVM, HRSVM)
-    for h in ((FLAT,) if cls is FlatSVM else (TREE, DAG))
+    for h in ((FLAT, DAG) if cls is FlatSVM else (TREE, DAG))
     for sets in (False, True)
 ]
 NAMES = [
