@@ -5,6 +5,7 @@ import hashlib
 import os
 import pickle
 import stat
+import threading
 import warnings
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +17,7 @@ import pytest
 from nhsvm import _jit
 from nhsvm.errors import CacheWarning
 
+fcntl = pytest.importorskip("fcntl") if os.name == "posix" else None
 posix = pytest.mark.skipif(os.name != "posix", reason="permissions")
 
 
@@ -132,6 +134,44 @@ def test_named_tuples_that_a_kernel_is_given_count_too():
     ragged = numba.typeof(Ragged(np.zeros(2, np.int64), np.zeros(1, np.int32)))
     inside = numba.types.Tuple([numba.int64, ragged])
     assert [path.name for path in _jit._named_tuples((numba.float64, inside))] == ["graph.py"]
+
+
+@posix
+def test_what_another_process_compiles_is_waited_for(place):
+    assert not ran()
+    file = kept(place)
+    content = file.read_bytes()
+    file.unlink()
+    lock = os.open(f"{file}.lock", os.O_RDWR | os.O_CREAT)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    later = threading.Timer(0.3, lambda: file.write_bytes(content))
+    later.start()
+    assert ran()
+    later.join()
+    os.close(lock)
+
+
+@posix
+def test_nobody_is_waited_for_forever(place, monkeypatch):
+    monkeypatch.setattr(_jit, "_PATIENCE", 0.2)
+    assert not ran()
+    file = kept(place)
+    file.unlink()
+    lock = os.open(f"{file}.lock", os.O_RDWR | os.O_CREAT)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    assert not ran()
+    os.close(lock)
+
+
+@posix
+def test_a_lock_that_a_killed_process_has_left_holds_nobody_up(place):
+    assert not ran()
+    file = kept(place)
+    file.unlink()
+    Path(f"{file}.lock").touch()
+    assert not ran()
+    assert kept(place) == file  # and the lock is gone
+    assert ran()
 
 
 DAMAGES = {

@@ -8,11 +8,12 @@ numba would keep it beside the source or below the home of the user, fail while 
 be written to, and run whatever it finds there. Here nothing is looked at before a kernel is called, a place that cannot
 be written to may still be read from, as in an image that somebody else has made, and where nothing can be kept kernels
 are compiled in memory, with one :class:`~nhsvm.errors.CacheWarning`. Machine code is run only from files that no other
-user can write to.
+user can write to. Of several processes that need the same code one compiles it, and the others wait for it.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import inspect
 import os
@@ -20,6 +21,7 @@ import pickle
 import re
 import stat
 import sys
+import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
@@ -38,6 +40,9 @@ from numba.misc.appdirs import AppDirs
 from nhsvm._atomic import new_file
 from nhsvm.errors import CacheWarning
 
+if sys.platform != "win32":
+    import fcntl
+
 _OPTIONS: dict[str, Any] = {"nogil": True, "fastmath": True, "error_model": "numpy"}
 _AppDirs: Any = AppDirs  # what numba has no types of
 _CompileResult: Any = compiler.CompileResult
@@ -48,6 +53,8 @@ _index_key: Any = caching.FunctionCache._index_key
 _HERE = Path(__file__)
 _PACKAGE = _HERE.parent
 _IMPORT = re.compile(r"^(?:from|import) (nhsvm[\w.]*)(?: import ([^#\n(]+|\([^)]*\)))?", re.MULTILINE)
+_PATIENCE, _LOOK = 120.0, 0.05
+"""Seconds to wait at most for another process that compiles, and between two looks at what it has made."""
 _DIGEST = hashlib.sha256().digest_size
 
 
@@ -104,6 +111,7 @@ class _Kept(caching.FunctionCache):
         self._module = inspect.getfile(function)
         self._name = f"{Path(self._module).stem}.{function.__qualname__}-{function.__code__.co_firstlineno}"
         self._enabled = True
+        self._turns: dict[str, int] = {}  # locks of files that this process is about to make
 
     @property
     def cache_path(self) -> str:
@@ -113,14 +121,43 @@ class _Kept(caching.FunctionCache):
         """Machine code for arguments of these types, or None."""
         target_context.refresh()
         name, wanted = self._file(sig, target_context.codegen())
-        for place in _places(self._module):
-            found = _content(place / name, wanted)
-            if found is not None:
-                return _CompileResult._rebuild(target_context, *pickle.loads(found))
-        return None
+        found = self._found(name, wanted) or self._after_others(name, wanted)
+        return None if found is None else _CompileResult._rebuild(target_context, *pickle.loads(found))
+
+    def _found(self, name: str, wanted: bytes) -> bytes | None:
+        contents = (_content(place / name, wanted) for place in _places(self._module))
+        return next((content for content in contents if content is not None), None)
+
+    def _after_others(self, name: str, wanted: bytes) -> bytes | None:
+        """What another process is compiling, once it is there; None, with a lock, if it is this one's turn."""
+        lock = _opened_lock(self._module, name)
+        if lock is None:
+            return None
+        end = time.monotonic() + _PATIENCE
+        mine, found = _taken(lock), self._found(name, wanted)
+        while not mine and found is None and time.monotonic() < end:
+            time.sleep(_LOOK)
+            mine, found = _taken(lock), self._found(name, wanted)
+        if mine and found is None:
+            self._turns[name] = lock
+        else:
+            os.close(lock)
+        return found
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep machine code, in the first place where it can be kept."""
+        try:
+            self._save(sig, data)
+        finally:
+            name, _ = self._file(sig, data.codegen)
+            lock = self._turns.pop(name, None)
+            if lock is not None:
+                for place in _places(self._module):
+                    with contextlib.suppress(OSError):
+                        (place / f"{name}.lock").unlink()
+                os.close(lock)
+
+    def _save(self, sig: Any, data: Any) -> None:
         if data.library.has_dynamic_globals:  # addresses, which are others in the next process
             return
         name, digest = self._file(sig, data.codegen)
@@ -225,6 +262,28 @@ def _places(module: str) -> Iterator[Path]:
     home = Path(_AppDirs(appname="numba", appauthor=False).user_cache_dir)
     if home.is_absolute():  # else it begins with ~, of a user without a home
         yield home / of_package
+
+
+def _opened_lock(module: str, name: str) -> int | None:
+    """A file that one process at a time can lock, in the first place where code of a module can be kept."""
+    if sys.platform == "win32":  # every process compiles for itself
+        return None
+    for place in _places(module):
+        with contextlib.suppress(OSError):
+            place.mkdir(mode=0o755, parents=True, exist_ok=True)
+            if _is_trusted(place):
+                return os.open(place / f"{name}.lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
+    return None
+
+
+def _taken(lock: int) -> bool:
+    if sys.platform == "win32":
+        return False
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
 
 
 def _content(path: Path, wanted: bytes) -> bytes | None:
