@@ -93,7 +93,6 @@ def prune(
     Examples
     --------
     >>> import numpy as np
-    import scipy.sparse as sp
     >>> from nhsvm import NHSVM, prune
     >>> rng = np.random.default_rng(0)
     >>> y = rng.choice(["dog", "cat", "oak"], 400)
