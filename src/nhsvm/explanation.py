@@ -44,7 +44,7 @@ def explain(
 
     Parameters
     ----------
-    model : FlatSVM, HSVM, NHSVM, SSVM, or Pipeline
+    model : estimator of nhsvm, or Pipeline that ends in one
         Fitted.
     X : text, texts or samples
         What the model takes; a single text need not be in a list.
@@ -103,7 +103,7 @@ def _split(model: Estimator) -> tuple[Estimator | None, Estimator]:
     steps, estimator = (model[:-1], model[-1]) if hasattr(model, "steps") else (None, model)
     if not hasattr(estimator, "explain"):
         kind = type(estimator).__name__
-        raise OptionError(f"only FlatSVM, HSVM, NHSVM, SSVM and pipelines that end in one can be explained, not {kind}")
+        raise OptionError(f"only an estimator of nhsvm, or a pipeline that ends in one, can be explained, not {kind}")
     return (steps or None), estimator
 
 

@@ -455,6 +455,8 @@ objective_, dual_objective_, gap_ : float
 n_iter_, history_ : int, list of dicts
     Passes, and the record of each: iteration, seconds, primal, dual, gap, training_error, planes (dual variables
     above 0), and certified, which says whether its values are exact or estimates made on the way$history.
+interrupted_ : bool
+    Whether the user ended the last fit early, with Ctrl-C; False for a model from a file.
 temperature_ : float
     T of P(l|x) = softmax(score / T); only with ``probability=True``.
 offsets_ : array of n_nodes

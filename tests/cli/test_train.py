@@ -298,6 +298,22 @@ def test_the_same_data_give_the_same_model(folder):
     assert all(np.array_equal(a[name], b[name]) for name in a)
 
 
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        (["train", "--C=-1"], "C must be a positive number"),
+        (["train", "--margin", "normalized", "--loss", "hamming"], "margin='normalized'"),
+        (["train", "--solver", "sgd", "--no-certify"], "--no-certify goes with --solver dual"),
+        (["train", "--model", "HRSVM", "--solver", "sgd"], "HRSVM takes --solver dual"),
+        (["tune", "--solver", "sgd", "--no-certify"], "--no-certify goes with --solver dual"),
+    ],
+)
+def test_options_are_refused_before_the_data_are_read(folder, options, named):
+    message = nhsvm(options[0], "missing.csv", *options[1:]).message
+    assert named in message
+    assert "missing.csv" not in message
+
+
 def interrupting(monkeypatch, after):
     """Ctrl-C in the middle of a fit."""
     passes = []
@@ -344,7 +360,7 @@ def test_a_full_disk_leaves_nothing(folder, monkeypatch):
 
 def test_a_fit_without_a_proof_says_so(folder):
     proved = nhsvm("train", "docs.jsonl", "--hierarchy", "tree.tsv", "--max-iter", "1", "--certify")
-    assert "above the optimum (proved)" in proved.out
+    assert "% of optimal (proved)" in proved.out
     done = nhsvm("train", "docs.jsonl", "--hierarchy", "tree.tsv", "--max-iter", "1", "--tol", "1e-9", "--no-certify")
     assert done.code == 0
     assert "objective  not measured, and no gap is proved" in done.out
@@ -360,14 +376,14 @@ def test_large_weights_are_announced(folder, monkeypatch):
     monkeypatch.setattr("nhsvm.cli.train.MUCH", 100)
     done = nhsvm("train", "docs.jsonl", "--hierarchy", "tree.tsv", "-q")
     (line,) = done.err.splitlines()
-    assert re.fullmatch(r"about to take: weights \d\.\d kB \(a table\) of .* dual variables .* of samples", line)
+    assert re.fullmatch(r"memory needed: weights \d\.\d kB \(a table\) of .* dual variables .* of samples", line)
     assert "memory-limit" not in done.err
 
 
 def test_memory_is_announced_unless_nothing_is_to_be_said(folder):
-    assert "about to take: weights" in nhsvm("train", "docs.jsonl", "--hierarchy", "tree.tsv").err
+    assert "memory needed: weights" in nhsvm("train", "docs.jsonl", "--hierarchy", "tree.tsv").err
     quiet = nhsvm("train", "docs.jsonl", "--hierarchy", "tree.tsv", "-q", "--json")
-    assert "about to take" not in quiet.err
+    assert "memory needed" not in quiet.err
     assert 1_000 < json.loads(quiet.out)["expected_bytes"] < 100_000
 
 

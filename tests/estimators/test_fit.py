@@ -232,10 +232,12 @@ def test_interrupted(solver):
 
     with pytest.warns(ConvergenceWarning, match="interrupted after 2 passes; this model's certified gap is"):
         model = NHSVM(TREE, tol=1e-9, callback=interrupt, solver=solver, fit_intercept=False).fit(X, y)
+    assert model.interrupted_
     assert model.objective_ >= model.dual_objective_
     alpha, U = model.node_weights_, model.coef_.astype(float)
     assert model.objective_ >= 0.5 * ((U**2).sum(axis=1)[alpha > 0] / alpha[alpha > 0]).sum()
     best = NHSVM(TREE, tol=1e-6, fit_intercept=False).fit(X, y)
+    assert not best.interrupted_
     assert model.dual_objective_ <= best.objective_
     assert model.objective_ >= best.dual_objective_
     assert model.predict(X).shape == (200,)

@@ -332,6 +332,7 @@ def test_interrupted_while_tuning(monkeypatch):
     with pytest.warns(ConvergenceWarning, match="interrupted while folds were held out"):
         model = NHSVM(TREE, solver=Impatient(), offsets="f1_micro").fit(X, y)
     assert len(calls) == 3
+    assert model.interrupted_
     assert not hasattr(model, "offsets_")
     assert len(model.predict(X)) == 60
 

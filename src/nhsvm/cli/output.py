@@ -181,7 +181,6 @@ def needs(module: str, extra: str, what: str) -> None:
 # -- tables ------------------------------------------------------------------------------------------------------------
 
 _FORMULAS = ("=", "+", "-", "@", "\t", "\r", "\n")  # what OWASP lists; before some of them blanks are left out
-_FORMULAS = ("=", "+", "-", "@", "\t", "\r", "\n")  # what OWASP lists; before some of them blanks are left out
 _NUMBER = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?", re.ASCII)
 _DIGITS = 6  # of scores and probabilities in text
 

@@ -12,7 +12,7 @@ from nhsvm.cli.options import option
 from nhsvm.errors import DataError, OptionError
 from nhsvm.losses import LOSSES
 from nhsvm.options import OPTIONS
-from nhsvm.weights import SCHEMES
+from nhsvm.weights import SCHEME_OPTIONS, SCHEMES
 
 if TYPE_CHECKING:
     from nhsvm.datasets import Dataset
@@ -246,7 +246,6 @@ def refuse_made(blocks: str) -> None:
 
 # -- the estimator -----------------------------------------------------------------------------------------------------
 
-_OF_SCHEMES = ("rho", "directional", "total", "include_common")
 WEIGHTS = SCHEMES.choices
 LOSS_NAMES = ["auto", *LOSSES.choices]
 ModelName: TypeAlias = Literal["NHSVM", "HSVM", "FlatSVM", "SSVM", "HRSVM"]
@@ -285,7 +284,7 @@ def _declared() -> dict[str, tuple[str, object, object]]:
             said = option(*flag.names, help=flag.help, shown=flag.shown, panel=flag.panel, metavar=flag.metavar)
             found[flag.name or name] = (name, flag.type, said)
         if name == "weights":
-            found |= {setting: (setting, *_SAID_HERE[setting]) for setting in _OF_SCHEMES}
+            found |= {setting: (setting, *_SAID_HERE[setting]) for setting in SCHEME_OPTIONS}
     return found
 
 
@@ -321,15 +320,16 @@ class EstimatorOptions(ChosenEstimator):
 
 
 def make_estimator(options: ChosenEstimator, hierarchy: Hierarchy | None) -> Estimator:
-    """The estimator that the options describe; one that they do not fit is an error that names the option."""
+    """The estimator that the options describe; an error names an option that it refuses, as ``fit`` would."""
     import nhsvm
+    from nhsvm.estimators.options import check_options
 
     kind = getattr(nhsvm, options.model)
     known = kind().get_params(deep=False)
     given: Options = {"hierarchy": hierarchy}
     for name, value in vars(options).items():
         parameter = _DECLARED[name][0]
-        if name == "model" or name in _OF_SCHEMES or value is None:
+        if name == "model" or name in SCHEME_OPTIONS or value is None:
             continue
         if parameter not in known:
             owners = "NHSVM" if name in ("weights", "margin") else "other models"
@@ -338,13 +338,16 @@ def make_estimator(options: ChosenEstimator, hierarchy: Hierarchy | None) -> Est
     if given.get("class_weight") == "none":
         given["class_weight"] = None
     scheme = make_scheme(options)
-    return kind(**given | ({} if scheme is None else {"weights": scheme}))
+    made = kind(**given | ({} if scheme is None else {"weights": scheme}))
+    check_options(made)
+    made._solver(silent=True)  # made only to be refused; a seed of the command line is a number, so nothing is drawn
+    return made
 
 
 def make_scheme(options: ChosenEstimator) -> Scheme | None:
     """The weights scheme, or None if only its name was given, or nothing."""
     given = {name: value for name, value in vars(options).items() if value is not None}
-    settings = {name: given[name] for name in _OF_SCHEMES if name in given}
+    settings = {name: given[name] for name in SCHEME_OPTIONS if name in given}
     if not settings:
         return None
     if options.model != "NHSVM":

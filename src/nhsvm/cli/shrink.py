@@ -68,6 +68,6 @@ def shrink(
     typer.echo(f"{output}: {readable_bytes(after)}, before {readable_bytes(before)}")
     if effect is not None:
         typer.echo(
-            f"of {effect.n_samples:,} held-out samples {effect.after:.2%} right, before {effect.before:.2%}; "
-            f"{effect.same:.2%} answered alike"
+            f"{effect.n_samples:,} held-out samples: accuracy {effect.after:.2%}, before {effect.before:.2%}; "
+            f"same predictions for {effect.same:.2%}"
         )

@@ -49,7 +49,7 @@ class OutputError(Exception):
 
 
 class _Output(io.FileIO):
-    """Standard output. After it is lost, what is left in buffers vanishes, which would be told again at the exit."""
+    """Standard output. Once it is lost, buffered text is dropped, or it would raise again at exit."""
 
     _is_lost = False
 

@@ -106,7 +106,7 @@ def _fit(
     problem = estimator.make_problem(X, dataset.y)
     estimate = estimate_of(problem, estimator)
     if not quiet or estimate.total > MUCH or not estimate.fits:
-        note(as_typed(f"about to take: {estimate}"))
+        note(as_typed(f"memory needed: {estimate}"))
     start = perf_counter()
     with warnings.catch_warnings(record=True) as caught, progress:
         warnings.simplefilter("always", ConvergenceWarning)
@@ -115,9 +115,9 @@ def _fit(
     seconds = perf_counter() - start
     estimator.set_params(callback=None)
     known = () if estimate.fits else (MemoryWarning,)  # the estimate has said it
-    said = [str(warning.message) for warning in caught if not issubclass(warning.category, known)]
-    for text in said:
-        note(as_typed(text))
+    for warning in caught:
+        if not issubclass(warning.category, known):
+            note(as_typed(str(warning.message)))
     steps = [*before, *steps]
     last = estimator.history_[-1] if estimator.history_ else {}
     error = last["training_error"] if last.get("certified") else None  # others are of weights on the way
@@ -137,12 +137,12 @@ def _fit(
         "seconds": seconds,
         "expected_bytes": estimate.total,
     }
-    return with_steps(steps, estimator), result, any(text.startswith("interrupted") for text in said)
+    return with_steps(steps, estimator), result, estimator.interrupted_
 
 
 def _show(result: Record) -> None:
     gap = f"{100 * result['gap']:.2g}" if result["gap"] < 0.99 else f"{100 * result['gap']:.0f}"  # not 1e+02
-    proof = f"{result['objective']:.6g}, of which at most {gap} % is above the optimum (proved)"
+    value = f"{result['objective']:.4g}" if result["objective"] < 1000 else f"{result['objective']:,.0f}"
     sets = ", several labels each" if result["multilabel"] else ""
     lines = {
         "samples": f"{result['samples']:,}{sets}",
@@ -150,7 +150,11 @@ def _show(result: Record) -> None:
         "labels": f"{result['classes']:,} in a hierarchy of {result['nodes']:,} nodes",
         "model": result["model"],
         "training": f"{result['passes']:,} pass{'' if result['passes'] == 1 else 'es'}, {result['seconds']:.1f} s",
-        "objective": proof if math.isfinite(result["gap"]) else "not measured, and no gap is proved",
+        "objective": (
+            f"{value}, within {gap} % of optimal (proved)"
+            if math.isfinite(result["gap"])
+            else "not measured, and no gap is proved"
+        ),
     }
     if result["training_accuracy"] is not None:
         lines["accuracy"] = f"{result['training_accuracy']:.2%} on the training data"

@@ -168,7 +168,7 @@ def tune(
     if files.csv_safe and not files.has_csv:
         raise OptionError("--csv-safe is for --table with a name that ends in .csv")
     files.check(data, how.validation, labels.hierarchy, config)
-    make_estimator(fixed, None)  # so that options that do not go together are found before any work
+    make_estimator(fixed, None)  # so that its errors come before any work; values to try need the labels
     source = Source(data, samples, labels)
     with Busy(f"reading {data}", quiet=quiet):
         dataset = source.read()

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from array import array
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from itertools import islice, pairwise
 from pathlib import Path
-from typing import Annotated, TypedDict, TypeVar
+from typing import Annotated, TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +25,6 @@ from nhsvm.typing import JSON, Array, DType, Label, Options
 FREE_NAMES, LEVELS = 2**26, 100
 """Characters that names of nodes may have in any case, and how many for each character of the paths."""
 Names = str | Sequence[str] | None
-F = TypeVar("F", bound=Callable[..., Dataset])
 Record = Mapping[str, JSON]
 Records = Generator[tuple[int, Record], None, None]  # line or row, values
 

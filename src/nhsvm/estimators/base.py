@@ -87,7 +87,7 @@ class HierarchicalSVM(Answering, ClassifierMixin, BaseEstimator):  # type: ignor
     """Base of the estimators, which are presets of it: see :class:`nhsvm.options.Preset`."""
 
     _preset: ClassVar[Preset]
-    _interrupted = False  # whether the user has ended the last fit
+    interrupted_: bool
     _dual: WarmStart | None = None
     _stream: Stream | None = None
 
@@ -193,6 +193,7 @@ class HierarchicalSVM(Answering, ClassifierMixin, BaseEstimator):  # type: ignor
         try:
             self.model_ = problem.calibrated(self, self.model_, folds)
         except FoldInterruptedError:
+            self.interrupted_ = True
             text = "interrupted while folds were held out: this model has neither offsets nor probabilities"
             warnings.warn(text, ConvergenceWarning, stacklevel=4)
 
@@ -216,7 +217,7 @@ class HierarchicalSVM(Answering, ClassifierMixin, BaseEstimator):  # type: ignor
             sets=problem.form(self),
             feature_names=vars(self).get("feature_names_in_"),
         )
-        self._interrupted = solution.interrupted
+        self.interrupted_ = solution.interrupted
         self._stream = None
         planes = solution.planes if self.warm_start else None
         self._dual = None if planes is None else WarmStart(planes, solved.about(), solved.costs)
@@ -256,7 +257,7 @@ class HierarchicalSVM(Answering, ClassifierMixin, BaseEstimator):  # type: ignor
         X : array-like or sparse matrix of (n_samples, n_features)
         y : array-like of n_samples labels
         classes : array-like of labels
-            All that will ever be met; needed in the first call.
+            All classes that any part will have; needed in the first call.
         sample_weight : array-like of n_samples, optional
 
         Returns
@@ -316,7 +317,7 @@ class HierarchicalSVM(Answering, ClassifierMixin, BaseEstimator):  # type: ignor
     def _adopt(self, model: Model) -> None:
         """Check the options, and be fitted with this model."""
         check_options(self)
-        self.model_, self.n_features_in_ = model, model.n_features
+        self.model_, self.n_features_in_, self.interrupted_ = model, model.n_features, False
         if model.feature_names is not None:
             self.feature_names_in_ = model.feature_names
         self._dual = self._stream = None

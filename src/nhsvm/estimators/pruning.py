@@ -50,7 +50,8 @@ class Pruned(NamedTuple):
             return text
         n, before, after, same = self.effect
         return (
-            f"{text}; on {n:,} held-out samples {before:.4f} right before, {after:.4f} after, {same:.2%} answered alike"
+            f"{text}; {n:,} held-out samples: accuracy {before:.4f} before, {after:.4f} after; "
+            f"same predictions for {same:.2%}"
         )
 
 
@@ -93,7 +94,6 @@ def prune(
     Examples
     --------
     >>> import numpy as np
-    import scipy.sparse as sp
     >>> from nhsvm import NHSVM, prune
     >>> rng = np.random.default_rng(0)
     >>> y = rng.choice(["dog", "cat", "oak"], 400)

@@ -75,7 +75,7 @@ class Model:
     hierarchy : Hierarchy
         Restricted to the classes and what is above them.
     classes : array of n_classes
-        Array, in the order of the scores; the first of equals wins.
+        Labels, in the order of the scores; the first of equals wins.
     class_leaves : array of n_classes
         Position of every class among the leaves of the hierarchy.
     node_weights : array of n_nodes
@@ -505,7 +505,7 @@ def by_class(columns: Columns, class_leaves: IntArray) -> Columns:
 
 
 def _node_labels(hierarchy: Hierarchy) -> Array:
-    """Array by node number, and None after the last."""
+    """Labels by node number; the last entry stands for no node."""
     labels = [None if virtual else node for node, virtual in zip(hierarchy.nodes, hierarchy.is_virtual, strict=True)]
     kinds = {type(label) for label in labels if label is not None}
     plain = len(kinds) == 1 and kinds <= {str, int, float, bool}

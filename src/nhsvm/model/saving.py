@@ -43,7 +43,7 @@ def save(
 
     Parameters
     ----------
-    model : FlatSVM, HSVM, NHSVM or SSVM, or a scikit-learn Pipeline
+    model : estimator of nhsvm, or a scikit-learn Pipeline that ends in one
         Fitted. The steps of a pipeline before the estimator may be CountVectorizer, TfidfVectorizer, HashingVectorizer,
         TfidfTransformer, BM25Transformer, Normalizer, StandardScaler, MaxAbsScaler, MinMaxScaler, SimpleImputer,
         TruncatedSVD and Nystroem, with options that are no functions.

@@ -8,7 +8,7 @@ Probabilities of nodes are logistic curves of what the model says of a node, and
 
 The margin m_n(x) is the most that a label at or below n adds to the best label set. z(x) is where the scores of all
 nodes lie along the few directions in which they differ most: nodes go together, and a margin says little of a node with
-few samples. At last no node may be more probable than what is above it.
+few samples. Finally, no node is made more probable than its parents.
 """
 
 from __future__ import annotations

@@ -33,9 +33,9 @@ from nhsvm.model.checks import (
 )
 from nhsvm.model.file import TEXT
 from nhsvm.model.values import NUMPY, Decoder, Encoder, NotStorable, decode_array, encode_array, group
+from nhsvm.storage.samples import LARGEST
 from nhsvm.typing import JSON, Array, Estimator, Options
 
-_LARGEST = 1e100  # of a fitted number: as of a feature
 _LONGEST_PATTERN = 10_000  # characters of a regular expression
 PATTERNS = (None, r"(?u)\b\w\w+\b")  # that need no trust: none, and the one that scikit-learn has unless told otherwise
 _VOCABULARIES = ("vocabulary", "vocabulary_")
@@ -275,9 +275,9 @@ def _check_numbers(found: Array, name: str, shape: str, sides: dict[str, int], m
     if found.dtype.kind not in "fiu" or (shape != "?" and found.ndim != len(shape)):
         raise Malformed(f"{name} has the type {found.dtype} and the shape {found.shape}")
     sizes = np.abs(found.astype(np.float64, copy=False))
-    fine = sizes <= _LARGEST
+    fine = sizes <= LARGEST
     if name == "scale_":  # samples are divided by it; zero stands for a feature that never changes
-        fine &= (sizes == 0) | (sizes >= 1 / _LARGEST)
+        fine &= (sizes == 0) | (sizes >= 1 / LARGEST)
     if may_be_missing:
         fine |= np.isnan(sizes)
     if not fine.all():

@@ -19,13 +19,11 @@ from nhsvm.hierarchy import Hierarchy
 from nhsvm.losses import Loss
 from nhsvm.sizes import is_number
 from nhsvm.typing import Estimator, Options
-from nhsvm.weights import SCHEMES, Flat, Maxmin, Power, Uniform, node_weights
+from nhsvm.weights import SCHEME_OPTIONS, SCHEMES, node_weights
 
 PAPER_LAMBDAS = tuple(10.0**k for k in range(-8, 3))
 """The paper's λ; in the usual notation C = 1/(2λ)."""
 DEFAULT_C = (0.01, 0.1, 1.0, 10.0, 100.0)
-SCHEME_OPTIONS = ("rho", "directional", "total", "include_common")
-"""Options of weights schemes that a grid may name like parameters."""
 GridPart = Mapping[str, Sequence[object]]
 Grid = GridPart | Sequence[GridPart] | str | None
 Costs = float | Iterable[float] | None
@@ -94,7 +92,7 @@ def last_step(estimator: Estimator) -> HierarchicalSVM:
     last = estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
     if not isinstance(last, HierarchicalSVM):
         raise OptionError(
-            f"tune is for NHSVM, HSVM, FlatSVM and SSVM, or a Pipeline that ends in one, not for {type(last).__name__}"
+            f"tune takes an estimator of nhsvm, or a Pipeline that ends in one, not {type(last).__name__}"
         )
     return last
 
@@ -186,7 +184,8 @@ def _why_refused(estimator: Estimator, setting: Setting, multilabel: bool) -> st
 
 def _check_loss(estimator: HierarchicalSVM, multilabel: bool) -> None:
     scheme = estimator.weights
-    own = callable(scheme) and not isinstance(scheme, (type, Flat, Maxmin, Power, Uniform))  # perhaps for one hierarchy
+    registered = set(type(scheme).__mro__) & {SCHEMES[name] for name in SCHEMES.choices}
+    own = callable(scheme) and not isinstance(scheme, type) and not registered  # perhaps for one hierarchy
     alpha = node_weights(_SMALL, "maxmin" if own else scheme)
     if isinstance(estimator.loss, Loss):
         return

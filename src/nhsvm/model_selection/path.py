@@ -42,7 +42,7 @@ def regularization_path(
 
     Parameters
     ----------
-    estimator : FlatSVM, HSVM, NHSVM, SSVM, or Pipeline that ends in one
+    estimator : estimator of nhsvm, or Pipeline that ends in one
         Not changed. With ``solver="sgd"`` there are no dual variables, and every fit starts from nothing.
     X, y, sample_weight
         As for ``fit``.
@@ -229,7 +229,7 @@ class Fits:
             model.fit_problem(path.problem)
         seconds = clock() - began
         model.set_params(callback=own)
-        if model._interrupted:
+        if model.interrupted_:
             return None
         found = self.scores.of(model, X_out, self.parts, lambda: _joined(steps, _detached(model), self.estimator))
         state = DONE

@@ -122,7 +122,7 @@ def tune(
 
     Parameters
     ----------
-    estimator : FlatSVM, HSVM, NHSVM, SSVM, or Pipeline that ends in one
+    estimator : estimator of nhsvm, or Pipeline that ends in one
         Not changed. The other steps of a pipeline are fitted once for each of their own settings, on the samples
         learned from.
     X, y : samples, and labels or label sets
@@ -233,5 +233,5 @@ def refit_best(
     weight = {} if sample_weight is None else {last_name(model, "sample_weight"): sample_weight}
     model.fit(X, y, **weight)
     last.set_params(n_jobs=own)
-    interrupted = found.interrupted or last._interrupted  # a model that was stopped is whole, and knows its gap
+    interrupted = found.interrupted or last.interrupted_  # a model that was stopped is whole, and knows its gap
     return replace(found, model=model, refit_seconds=perf_counter() - began, interrupted=interrupted)

@@ -80,7 +80,7 @@ class Parts(NamedTuple):
         if hasattr(last, "n_features_in_"):
             found["features"] = int(last.n_features_in_)
         if ours is not None:
-            found["weights_stored"] = int(np.count_nonzero(ours.node_weights_)) * (int(last.n_features_in_) + 1)
+            found["weights_stored"] = ours.model_.weights.count_nonzero()
         params = last.get_params(deep=False) if hasattr(last, "get_params") else {}
         found |= {name: _option(params[name]) for name in _OPTIONS if params.get(name) is not None}
         found |= {name: getattr(last, learned) for name, learned in _LEARNED.items() if hasattr(last, learned)}

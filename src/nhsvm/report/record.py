@@ -171,7 +171,7 @@ class Evaluation:
     n_samples, n_wrong : int
         Samples, and those whose label, or any of whose labels, is wrong.
     metrics, lshtc : dict of str to float
-        All measures of :mod:`nhsvm.metrics` that fit; those of the LSHTC challenges apart.
+        All measures of :data:`nhsvm.report.measures.MEASURES` that fit; those of the LSHTC challenges apart.
     depths : list of Depth
     nodes : Nodes
     confusions : list of Confusion

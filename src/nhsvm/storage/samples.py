@@ -51,7 +51,7 @@ class Samples:
 
     @classmethod
     def checked(cls, X: MatrixLike | Samples, n_features: int) -> Samples:
-        """Samples for a model of so many features; those that are checked already are not looked at again.
+        """Samples for a model of so many features; those that are checked already are not checked again.
 
         Raises
         ------

@@ -53,6 +53,15 @@ SCHEMES: Family[Spec, Callable[..., Scheme]] = Family(
 )
 """Every scheme by its name."""
 
+SCHEME_OPTIONS = tuple(
+    dict.fromkeys(
+        option
+        for options in sorted((SCHEMES.specs[name].options for name in SCHEMES.choices), key=len, reverse=True)
+        for option in options
+    )
+)
+"""Options of the schemes that can be chosen by their name alone."""
+
 _HOMES = {"Scheme": "schemes", "node_weights": "schemes", "shared_weights": "shared"}
 __getattr__ = on_first_use(__name__, lambda: _HOMES | SCHEMES.homes)
 
