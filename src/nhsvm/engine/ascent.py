@@ -1,24 +1,17 @@
 """Block dual ascent with a certificate: the default solver.
 
-The dual of :mod:`nhsvm.objective` has one block of variables a sample: its *planes*, wrong labels with a weight. Every
-block step raises the dual. There are two kinds of rounds, and the one that reads less memory is taken.
+The dual of a problem has one block of variables a sample, and every block step raises it. What the variables are
+depends on the kind of problem: planes, node marginals, levels of leaves, or numbers in boxes (``dual/``).
+:mod:`nhsvm.engine.single_label`, :mod:`nhsvm.engine.label_sets`, :mod:`nhsvm.engine.leaf_search` and
+:mod:`nhsvm.engine.hinges` say how each kind is solved; :mod:`nhsvm.engine.alternating` learns weights α as well.
 
-*Batch pass*: all samples in random order, a batch at a time. (1) The batch is scored and the oracle names its most
-violating labels, with the weights as they are; (2) the samples take their block steps in order, several sweeps, each
-seeing the exact effect of the others through the inner products of the batch; (3) the weights take the sum of all
-changes. Only the choice of labels is a batch old. (1) and (3) run on all threads.
-
-*Search pass, then working-set passes*: the oracle adds violating labels for all samples, on all threads; then samples
-take block steps over the planes they have, their *working set*, one after the other, each reading and changing only the
-weights of its planes.
-
-Weights in rows of any length have no quick way to a single weight. There, working-set passes follow a batch pass: the
-addresses of the weights that they need are found once, for as many samples as memory has room for. In the first pass,
-whose early steps are soon out of date, they also come in between, and labels are chosen by the weights that are quick
-to read.
+All kinds have the *batch pass*: all samples in random order, a batch at a time. (1) The batch is scored and the oracle
+names its most violating labels, with the weights as they are; (2) the samples take their block steps in order, several
+sweeps, each seeing the exact effect of the others through the inner products of the batch; (3) the weights take the sum
+of all changes. Only the choice of labels is a batch old. (1) and (3) run on all threads.
 
 Results are the same, bit for bit, for any number of threads. The slacks that a pass observes estimate the gap (on large
-DAGs some samples do, after the pass); when it seems small enough, the weights are rebuilt from the dual variables in
+DAGs some samples do, after the pass). When it seems small enough, the weights are rebuilt from the dual variables in
 double precision and the exact oracle goes through all samples. The gap so found is the one that is reported, and that
 ends the fit.
 """

@@ -1,4 +1,15 @@
-"""Single labels: the dual variables are planes, and passes over the working set may be cheaper than over all."""
+"""Single labels: the dual variables of a sample are its *planes*, wrong labels with a weight.
+
+There are two kinds of rounds, and the one that reads less memory is taken: the batch pass of
+:mod:`nhsvm.engine.ascent`, or a *search pass, then working-set passes*. In these the oracle adds violating labels for
+all samples, on all threads; then samples take block steps over the planes they have, their *working set*, one after the
+other, each reading and changing only the weights of its planes.
+
+Weights in rows of any length have no quick way to a single weight. There, working-set passes follow a batch pass: the
+addresses of the weights that they need are found once, for as many samples as memory has room for. In the first pass,
+whose early steps are soon out of date, working-set passes also come in between, and labels are chosen by the weights
+that are quick to read.
+"""
 
 from __future__ import annotations
 
