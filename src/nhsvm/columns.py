@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
 
 from nhsvm.hierarchy.graph import Graph, Ragged
 from nhsvm.typing import FloatArray, IntArray, PtrArray
@@ -42,6 +44,11 @@ class Columns:
     @property
     def n_leaves(self) -> int:
         return len(self.paths.indptr) - 1
+
+    def path_matrix(self, dtype: npt.DTypeLike = np.float64) -> sp.csr_array:
+        """1 where a column is on the path of a leaf: (n_leaves, n_columns)."""
+        ones = np.ones(len(self.paths.indices), dtype)
+        return sp.csr_array((ones, self.paths.indices, self.paths.indptr), (self.n_leaves, self.n_columns))
 
     @cached_property
     def nests(self) -> bool:

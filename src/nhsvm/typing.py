@@ -36,8 +36,10 @@ LabelsLike: TypeAlias = Any
 """One label a sample, a set of labels a sample, or an indicator matrix."""
 Label: TypeAlias = Hashable
 SampleWeights: TypeAlias = npt.ArrayLike | None
-Seed: TypeAlias = int | np.random.RandomState | np.random.Generator | None
-"""As ``random_state`` of scikit-learn takes it."""
+Seed: TypeAlias = int | np.random.RandomState | None
+"""As ``random_state`` of scikit-learn, and so of the estimators, takes it."""
+AnySeed: TypeAlias = Seed | np.random.Generator
+"""As generators of data and splits take it."""
 
 # -- what has no types of its own --------------------------------------------------------------------------------------
 

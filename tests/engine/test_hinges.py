@@ -312,7 +312,7 @@ def test_few_new_leaves(monkeypatch):
 
 
 def test_many_batches(monkeypatch):
-    tune(monkeypatch, HingeAscent, batch=7)
+    tune(monkeypatch, HingeAscent, smallest_batch=7, first_batch=7, largest_batch=7)
     case = make_case(4, n=50)
     case.check(case.solve(tol=1e-3, max_iter=5000), 1e-3)
 

@@ -99,8 +99,8 @@ def test_going_on_from_the_dual_variables(h):
     assert len(again.history) == 1
     assert again.history[0]["certified"]
     assert again.certificate.dual == pytest.approx(first.certificate.dual, rel=1e-12)
-    again.planes.rescale(np.full(problem.n_samples, 2.0))
     dearer = dataclasses.replace(problem, costs=2.0 * problem.costs)
+    assert dearer.resumed(again.planes, problem.costs)
     more = Dual(tol=1e-4, max_iter=3000).solve(dearer, again.planes)
     fresh = Dual(tol=1e-4, max_iter=3000).solve(dearer)
     assert more.converged

@@ -5,7 +5,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nhsvm.engine.dual.marginal_step import _guess, _link, _newton, _optimum, _toward_a_vertex, step_kernel, workspace
+from nhsvm.engine.dual.marginal_step import (
+    _guess,
+    _link,
+    _newton,
+    _optimum,
+    _toward_a_vertex,
+    block_gap,
+    marginal_step,
+    workspace,
+)  # fmt: skip
 from reference import marginals
 
 KINDS = ("plain", "ties", "vertex", "all negative", "all positive", "no gradient", "steep and flat")
@@ -56,7 +65,9 @@ class Block:
         """(gap before, gain, marginals)."""
         z = np.full(len(self.parent), np.nan)
         z0, r = self.z0 if z0 is None else z0, self.r if r is None else r
-        gap, gain = step_kernel(self.parent, self.alpha, r, z0, self.q, self.C, self.allow_empty, z)
+        work = workspace(len(self.parent))
+        gap = block_gap(self.parent, r, z0, self.C, self.allow_empty, work)
+        gain = marginal_step(self.parent, self.alpha, r, z0, self.q, self.C, self.allow_empty, z, work)
         return gap, gain, z
 
     def work(self):

@@ -30,7 +30,7 @@ def test_values_with_tails_are_those_of_all_weights(share, seed):
 
     start, count, leaf, weight = planes.of(samples)
     found = Proposals.empty(len(samples), int(count.max()) + 5)
-    p.oracle.propose(heads, leaves, costs, p.oracle.losses(leaves), (start, count, leaf, weight), 5, -1.0, found)
+    p.oracle.propose(heads, leaves, costs, (start, count, leaf, weight), 5, -1.0, found)
     rows.add_tails(samples, leaves, columns, found)
     exact = np.empty((len(samples), columns.n_leaves))
     leaf_scores(columns, scores, exact)

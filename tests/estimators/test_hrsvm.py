@@ -287,6 +287,23 @@ def test_other_solvers_are_refused(solver):
     X, y = make()
     with pytest.raises(OptionError, match="HRSVM takes solver='dual'"):
         HRSVM(TREE, solver=solver).fit(X, y)
+    with pytest.raises(OptionError, match="HRSVM takes solver='dual'"):  # before labels are looked at
+        HRSVM(TREE, solver=solver).fit(X, ["no label"] * len(y))
+
+
+def test_a_warm_start_may_change_what_counts_as_found():
+    X, y = make_sets(TREE)
+    one, two = (HRSVM(TREE, allow_empty=empty).make_problem(X, y).solved.about() for empty in (False, True))
+    assert len(one) == len(two)
+    assert all(map(np.array_equal, one, two))
+
+
+def test_no_seed_is_drawn_before_one_is_needed():
+    X, y = make()
+    state = np.random.RandomState(3)
+    problem = HRSVM(TREE, random_state=state).make_problem(X, y)
+    assert problem.folds(HRSVM(TREE, random_state=state)) is None
+    assert state.randint(1000) == np.random.RandomState(3).randint(1000)
 
 
 def test_bad_input():

@@ -57,8 +57,7 @@ class Case:
 
     def propose(self, planes, n_new, tolerance=0.0):
         found = Proposals.empty(N, int(planes[1].max()) + n_new)
-        rows = self.oracle.losses(self.leaves)
-        self.oracle.propose(self.scores.copy(), self.leaves, np.ones(N), rows, planes, n_new, tolerance, found)
+        self.oracle.propose(self.scores.copy(), self.leaves, np.ones(N), planes, n_new, tolerance, found)
         return found
 
 
@@ -174,7 +173,7 @@ def test_the_bar_is_per_unit_of_cost(h, seed):
     start, count, leaf, weight = case.some_planes()
     one = case.propose((start, count, leaf, weight), 3)
     found = Proposals.empty(N, int(count.max()) + 3)
-    parts = (case.scores.copy(), case.leaves, np.full(N, 4.0), case.oracle.losses(case.leaves))
+    parts = (case.scores.copy(), case.leaves, np.full(N, 4.0))
     case.oracle.propose(*parts, (start, count, leaf, 4 * weight), 3, 0.0, found)
     np.testing.assert_array_equal(found.size, one.size)
     for t in range(N):

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 
 from nhsvm.errors import FileFormatError, HierarchyError, OptionError, UnknownLabelError
 from nhsvm.hierarchy import Hierarchy
-from nhsvm.typing import JSON, Array, DType, Label, LabelsLike, Matrix, Seed
+from nhsvm.typing import JSON, AnySeed, Array, DType, Label, LabelsLike, Matrix
 
 T = TypeVar("T")
 AnyPath: TypeAlias = str | PathLike[str]
@@ -197,7 +197,7 @@ def number(value: float, name: str, least: float, most: float = np.inf) -> float
     return float(value)
 
 
-def generator(random_state: Seed) -> np.random.Generator:
+def generator(random_state: AnySeed) -> np.random.Generator:
     """A generator of random numbers; itself, if it is one."""
     try:
         return np.random.default_rng(random_state)

@@ -22,7 +22,7 @@ from nhsvm.datasets.dataset import Dataset, generator, number, objects, split, w
 from nhsvm.errors import OptionError
 from nhsvm.hierarchy import Hierarchy
 from nhsvm.hierarchy.labels import public
-from nhsvm.typing import BoolArray, FloatArray, PtrArray, Seed
+from nhsvm.typing import AnySeed, BoolArray, FloatArray, PtrArray
 
 CHUNK = 20_000  # documents made at a time
 _SPREAD = 0.6  # of the logarithm of lengths
@@ -34,7 +34,7 @@ def make_balanced(
     *,
     levels: int = 4,
     assign: str = "sum",
-    random_state: Seed = None,
+    random_state: AnySeed = None,
 ) -> Dataset:
     """The balanced synthetic set: labels of highest potential in a complete binary tree.
 
@@ -106,7 +106,7 @@ def make_unbalanced(
     *,
     depth: int = 10,
     share: float | str = 0.5,
-    random_state: Seed = None,
+    random_state: AnySeed = None,
 ) -> Dataset:
     """The unbalanced synthetic set: space cut by random hyperplanes, each time only on one side of the last cut.
 
@@ -200,7 +200,7 @@ def make_text(
     words_per_node: int = 50,
     class_exponent: float = 1.0,
     output: str = "counts",
-    random_state: Seed = None,
+    random_state: AnySeed = None,
 ) -> Dataset:
     """Text-like samples for the classes of a hierarchy, with the statistics that decide how hard learning is.
 

@@ -1,4 +1,4 @@
-"""The engine: minimises the objective over U, and proves how near it is to the best; one method a class."""
+"""The engine: minimises the objective over U, and proves how near it is to the best; one solver a class."""
 
 from __future__ import annotations
 

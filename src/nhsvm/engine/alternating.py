@@ -34,6 +34,8 @@ class AlphaTuning:
     first_haste: float = 20.0  # while the gap at fixed weights is so many times what weights add, these stay
     least_haste: float = 1.0  # the same, at least
     no_gain: int = 8  # changes of weights without a smaller gap, after which there is less haste
+    progress: float = 0.9  # of the smallest gap so far: one that is smaller than that has fallen
+    calmer: float = 0.5  # factor of the haste then
     every: int = 8  # passes after which weights are compared with the best in any case
     inner: float = 0.5  # of the tolerance: what passes at fixed weights aim at
     floor: float = 0.1  # of the gap: share of the first weights in all later ones
@@ -136,10 +138,10 @@ class Joint(Ascent[P, Block, Found]):
         now, gap = self.now, self.fit.certificate.gap
         if now.best is None or not self.ready:
             return
-        now.no_gain = 0 if gap < 0.9 * now.smallest else now.no_gain + 1
+        now.no_gain = 0 if gap < TUNING.progress * now.smallest else now.no_gain + 1
         now.smallest = min(now.smallest, gap)
         if now.no_gain >= TUNING.no_gain:
-            now.haste, now.no_gain = max(TUNING.least_haste, 0.5 * now.haste), 0
+            now.haste, now.no_gain = max(TUNING.least_haste, TUNING.calmer * now.haste), 0
         best, old = np.maximum(now.best, np.finfo(np.float64).tiny), now.alpha
         direction = np.log(best) - np.log(old)
         factor = np.where(direction * now.direction > 0, TUNING.longer, TUNING.shorter)
@@ -296,8 +298,7 @@ class Budget:
 
     @cached_property
     def _paths(self) -> sp.csr_array:
-        indptr, indices = self.columns.paths
-        return sp.csr_array((np.ones(len(indices)), indices, indptr), (self.columns.n_leaves, self.columns.n_columns))
+        return self.columns.path_matrix()
 
     @cached_property
     def _paths_by_column(self) -> sp.csc_array:
@@ -306,4 +307,4 @@ class Budget:
     @cached_property
     def _own(self) -> IntArray:
         """The column of every leaf itself, which is the last on its path."""
-        return self.columns.paths.indices[self.columns.paths.indptr[1:] - 1]
+        return self.columns.paths.last()

@@ -1,24 +1,17 @@
 """Block dual ascent with a certificate: the default solver.
 
-The dual of :mod:`nhsvm.objective` has one block of variables a sample: its *planes*, wrong labels with a weight. Every
-block step raises the dual. There are two kinds of rounds, and the one that reads less memory is taken.
+The dual of a problem has one block of variables a sample, and every block step raises it. What the variables are
+depends on the kind of problem: planes, node marginals, levels of leaves, or numbers in boxes (``dual/``).
+:mod:`nhsvm.engine.single_label`, :mod:`nhsvm.engine.label_sets`, :mod:`nhsvm.engine.leaf_search` and
+:mod:`nhsvm.engine.hinges` say how each kind is solved; :mod:`nhsvm.engine.alternating` learns weights α as well.
 
-*Batch pass*: all samples in random order, a batch at a time. (1) The batch is scored and the oracle names its most
-violating labels, with the weights as they are; (2) the samples take their block steps in order, several sweeps, each
-seeing the exact effect of the others through the inner products of the batch; (3) the weights take the sum of all
-changes. Only the choice of labels is a batch old. (1) and (3) run on all threads.
-
-*Search pass, then working-set passes*: the oracle adds violating labels for all samples, on all threads; then samples
-take block steps over the planes they have, their *working set*, one after the other, each reading and changing only the
-weights of its planes.
-
-Weights in rows of any length have no quick way to a single weight. There, working-set passes follow a batch pass: the
-addresses of the weights that they need are found once, for as many samples as memory has room for. In the first pass,
-whose early steps are soon out of date, they also come in between, and labels are chosen by the weights that are quick
-to read.
+All kinds have the *batch pass*: all samples in random order, a batch at a time. (1) The batch is scored and the oracle
+names its most violating labels, with the weights as they are; (2) the samples take their block steps in order, several
+sweeps, each seeing the exact effect of the others through the inner products of the batch; (3) the weights take the sum
+of all changes. Only the choice of labels is a batch old. (1) and (3) run on all threads.
 
 Results are the same, bit for bit, for any number of threads. The slacks that a pass observes estimate the gap (on large
-DAGs some samples do, after the pass); when it seems small enough, the weights are rebuilt from the dual variables in
+DAGs some samples do, after the pass). When it seems small enough, the weights are rebuilt from the dual variables in
 double precision and the exact oracle goes through all samples. The gap so found is the one that is reported, and that
 ends the fit.
 """
@@ -35,6 +28,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeAlias,
 import numpy as np
 
 from nhsvm.engine.certificate import gamma, largest_norms, largest_penalty, largest_primal, least_dual
+from nhsvm.engine.dual.plane_step import LEAST_STEP
 from nhsvm.engine.problem import Problem, Solution
 from nhsvm.engine.protocols import DualBlock, SampleBatch, Weights
 from nhsvm.engine.samples import Updates
@@ -60,12 +54,19 @@ Part = tuple[PtrArray, object]
 class PassTuning:
     """Constants of every run. Where no record of ``docs/decisions`` is named, they were set by trial, without one."""
 
-    first_batch: int = 128  # samples of a batch in the first pass, when labels go stale quickly
-    largest_batch: int = 256  # samples of a batch later
+    first_batch: int = 128  # samples of a batch in the first pass, when labels go stale quickly, at most
+    largest_batch: int = 256  # samples of a batch later, at most
+    smallest_batch: int = 16  # samples of a batch, at least
+    batches: int = 16  # of a pass, at least, unless they would be smaller than that
     sweeps: int = 5  # over the samples of a batch
-    least_step: float = 1e-13  # of C_i: dual variables below that are rounded to 0 by steps
+    least_step: float = LEAST_STEP  # of C_i: dual variables below that are rounded to 0 by steps
+    of_tolerance: float = 0.2  # violations that do not matter make up so much of the gap to reach,
+    of_gap: float = 0.1  # or so much of the gap that there is
     estimate: float = 0.4  # certified gap, in units of the estimate of the pass before; the first guess
     most_estimate: float = 1.0  # the same, at most
+    least_estimate: float = 0.1  # and at least
+    progress: float = 0.9  # of the gap before: one that is smaller than that has fallen
+    misses: int = 3  # certificates without progress after which single precision is given up
     idle: int = 10  # passes without progress after which single precision is given up
     unresolved: float = 10.0  # gaps to prove: if steps resolve no less of the dual, no passes will make up for it
 
@@ -205,7 +206,8 @@ class Ascent(ABC, Generic[P, Block, Found]):
         """Samples once each; leaves an estimate in ``fit.certificate``."""
         total = max(float(self.costs.sum()), np.finfo(np.float64).tiny)
         primal_value, dual_value = self.fit.certificate
-        aim = max(0.2 * self.tol * primal_value, 0.1 * (primal_value - dual_value))
+        how = self.tuning
+        aim = max(how.of_tolerance * self.tol * primal_value, how.of_gap * (primal_value - dual_value))
         tolerance = aim / total  # a violation that matters, per unit of cost
         visited, slack = self.visited()
         order, size = self.fit.rng.permutation(visited), self.batch_size()
@@ -236,8 +238,9 @@ class Ascent(ABC, Generic[P, Block, Found]):
 
     def batch_size(self) -> int:
         """Small at first, when labels go stale quickly, and on small data."""
-        largest = self.tuning.largest_batch if self.fit.history else self.tuning.first_batch
-        return int(np.clip(len(self.costs) // 16, 16, largest))
+        how = self.tuning
+        largest = how.largest_batch if self.fit.history else how.first_batch
+        return int(np.clip(len(self.costs) // how.batches, how.smallest_batch, largest))
 
     def estimate(self, visits: Iterable[Visit[Found]], slack: float = 0.0) -> None:
         """Note what is observed on these visits, beside the slack of samples that are not visited."""
@@ -253,15 +256,15 @@ class Ascent(ABC, Generic[P, Block, Found]):
 
     def try_certificate(self) -> None:
         """Certify; if the estimate was wrong, learn by how much, and go to double precision if it is wrong again."""
-        fit, estimate = self.fit, self.fit.certificate.gap
+        fit, how, estimate = self.fit, self.tuning, self.fit.certificate.gap
         self.certify()
         if self.converged:
             return
         gap, exact = self.reported()
-        fit.ratio = float(np.clip(gap / max(estimate, 1e-300), 0.1, self.tuning.most_estimate))
-        fit.misses += exact and gap > 0.9 * fit.missed  # one that falls is not held up by rounding
+        fit.ratio = float(np.clip(gap / max(estimate, 1e-300), how.least_estimate, how.most_estimate))
+        fit.misses += exact and gap > how.progress * fit.missed  # one that falls is not held up by rounding
         fit.missed = gap
-        if fit.misses == 3 and self.weights.dtype == np.float32:
+        if fit.misses == how.misses and self.weights.dtype == np.float32:
             self.go_double()
 
     def reported(self) -> tuple[float, bool]:
@@ -271,7 +274,7 @@ class Ascent(ABC, Generic[P, Block, Found]):
     def stalled(self) -> bool:
         """Whether precision may be the limit: the estimate, which has its noise, has not fallen for some passes."""
         fit = self.fit
-        if fit.certificate.gap < 0.9 * fit.least:
+        if fit.certificate.gap < self.tuning.progress * fit.least:
             fit.least, fit.idle = fit.certificate.gap, 0
         else:
             fit.idle += 1

@@ -27,6 +27,7 @@ import numpy.typing as npt
 
 from nhsvm.engine.ascent import KINDS, Ascent, Dual, FitState, PassTuning
 from nhsvm.engine.certificate import of_sums, path_sums
+from nhsvm.engine.dual.block import Sweeps
 from nhsvm.engine.dual.boxes import Boxes, candidates_kernel, hinges_kernel
 from nhsvm.engine.problem import CHUNK, Problem
 from nhsvm.engine.samples import Updates
@@ -85,7 +86,7 @@ class HingeProblem(Problem):
         return replace(self, truth=self.truth.rows(rows))
 
     def about(self) -> tuple[npt.ArrayLike, ...]:
-        return ("hinges", *self.truth, self.columns.nodes, self.oracle.allow_empty)
+        return ("hinges", *self.truth, self.columns.nodes)  # not what counts as found
 
     @cached_property
     def path_sums(self) -> FloatArray:
@@ -105,7 +106,11 @@ class HingeProblem(Problem):
 class HingeTuning(PassTuning):
     """Constants of independent hinges; set by trial, without a record."""
 
-    batch: int = 256  # samples: hinges do not compete for a sample's C, so leaves found before a batch stay useful
+    # hinges do not compete for a sample's C, so leaves found before a batch stay useful: batches are large at once
+    smallest_batch: int = 256
+    first_batch: int = 256
+    sweeps: int = 100  # over the samples of a batch, at most
+    slow: float = 0.02  # of what the sweeps over a batch have gained: one that gains less is the last
     least_step: float = 0.0  # no dual variable is rounded to 0
     new: int = 64  # leaves that a visit may add to those of a sample, beside the true ones
 
@@ -143,9 +148,6 @@ class HingeAscent(Ascent[HingeProblem, Boxes, Found]):
         self.fit.active = 0
         self.batch_pass()
 
-    def batch_size(self) -> int:
-        return self.tuning.batch
-
     def propose(self, samples: PtrArray, tolerance: float) -> Found:
         problem, n, n_leaves = self.problem, len(samples), self.problem.columns.n_leaves
         n_true = problem.truth.indptr[samples + 1] - problem.truth.indptr[samples]
@@ -165,8 +167,8 @@ class HingeAscent(Ascent[HingeProblem, Boxes, Found]):
         return found
 
     def improve(self, samples: PtrArray, found: Found, gram: Array, tolerance: float) -> tuple[Updates, float]:
-        norms = self.weights.squared_norms[samples]
-        return self.state.step(samples, found.leaves, self.problem, norms, gram, tolerance / self.share)
+        norms, sweeps = self.weights.squared_norms[samples], Sweeps(self.tuning.sweeps, self.tuning.slow)
+        return self.state.step(samples, found.leaves, self.problem, norms, gram, tolerance / self.share, sweeps)
 
     def observed(self, samples: PtrArray, found: Found) -> tuple[float, float]:
         slack, active, wrong = found.hinges

@@ -154,7 +154,7 @@ class SetAscent(SetCertificate[S], Generic[S]):
     def working_set_passes(self, samples: PtrArray, layout: Layout, gap: float) -> float:
         """Working-set passes, until these are near their best; returns the gain of the dual."""
         how, target = self.tuning, self.target * self.fit.certificate.primal
-        tolerance = 0.1 * max(target, 0.3 * gap) / float(self.costs.sum())
+        tolerance = how.finer * max(target, how.share * gap) / float(self.costs.sum())
         steps = self.steps(samples, layout)
         steps.part = USED
         base = self.problem.loss_weights[layout.column] * (1.0 - 2.0 * layout.own)
@@ -165,8 +165,8 @@ class SetAscent(SetCertificate[S], Generic[S]):
             gaps, gain = self.working_set_pass(steps, samples, base, tolerance, order)
             return [(order, None)], [gaps], gain
 
-        enough = max(0.8 * target, 0.15 * gap) if how.measure_gap else -np.inf
-        focus = Focus(enough, how.passes, how.focused, left=0.3, slow=how.slow * gap)
+        enough = max(how.enough_of_target * target, how.enough * gap) if how.measure_gap else -np.inf
+        focus = Focus(enough, how.passes, how.focused, left=how.left, slow=how.slow * gap)
         gained = focused_passes(visit, lambda: [(np.arange(len(samples)), None)], focus)
         self.state.keep(samples, layout)
         return gained

@@ -72,12 +72,12 @@ class Problem:
         raise NotImplementedError
 
     def about(self) -> tuple[npt.ArrayLike, ...]:
-        """What dual variables are about: those of a problem with an equal one can be gone on from."""
+        """What must be equal for dual variables to be reused."""
         raise NotImplementedError
 
     def resumed(self, state: Any, before: FloatArray) -> bool:
-        """Make dual variables of costs ``before`` fit for this problem; whether they can be gone on from."""
-        if ((self.costs > 0) & ~(before > 0)).any():  # a sample that cost nothing has no label sets to go on from
+        """Fit dual variables of costs ``before`` to these costs; False if they cannot be reused."""
+        if ((self.costs > 0) & ~(before > 0)).any():  # of a sample that cost nothing there are no variables to reuse
             return False
         state.warm_start(before, self.costs)
         return True
@@ -154,7 +154,7 @@ class LabelSetProblem(Problem):
     above : Ragged
         For every column the columns next above, see :func:`nhsvm.columns.column_parents`.
     oracle : Oracle
-        Its first stages find label sets on the way. For certificates each next one is queried only about samples for
+        Its first stages find label sets on the way. For certificates each next one is queried only for samples for
         which the last was not good enough.
     loss_weights : array of n_columns
         w_n of the loss Σ_n w_n 1[n in one of y, y_i]; nodes that are no columns have none.
@@ -240,7 +240,7 @@ class LabelSetProblem(Problem):
 
 @dataclass
 class Solution:
-    """A model with its proof.
+    """What a solver gives back: U, its certificate, and what a warm start needs.
 
     Attributes
     ----------
@@ -271,7 +271,7 @@ class Solution:
 
 
 class Solver(Protocol):
-    """A way to solve problems; the state is what a solution has left to go on from."""
+    """A way to solve problems; ``state`` is what an earlier solution left for a warm start."""
 
     def solve(self, problem: Any, state: Any = ..., /) -> Solution: ...
 

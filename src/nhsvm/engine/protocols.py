@@ -157,7 +157,7 @@ class Weights(Protocol):
 
 
 class DualBlock(Protocol):
-    """The dual variables of samples, of any kind: they can be scaled, and made fit for other costs."""
+    """The dual variables of samples, of any kind; block steps are those of each kind."""
 
     @property
     def n_planes(self) -> int:
@@ -165,9 +165,6 @@ class DualBlock(Protocol):
 
     def excess(self, costs: FloatArray) -> float:
         """By how much of C_i the dual variables of a sample exceed it at most."""
-
-    def rescale(self, factors: FloatArray) -> None:
-        """Multiply all variables of every sample."""
 
     def warm_start(self, before: FloatArray, now: FloatArray) -> None:
         """Make these variables fit for other costs."""

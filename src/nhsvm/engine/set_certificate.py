@@ -40,6 +40,11 @@ class SetTuning(PassTuning):
     focused: int = 0  # passes over the samples with most of the gap, between two over all
     measure_gap: bool = False  # whether steps measure what is left to gain
     slow: float = 0.005  # of the gap: a working-set pass that gains less is the last
+    enough: float = 0.15  # of the gap that the search pass observes: no more need be left, if it is measured
+    enough_of_target: float = 0.8  # nor less than so much of the gap to go for
+    left: float = 0.3  # passes over the samples with most of the gap end when no more of it is left
+    finer: float = 0.1  # violations that do not matter in working-set passes make up so much of
+    share: float = 0.3  # this share of the gap that there is, or of the gap to go for
     # certificates
     scores: int = 2**18  # scores (samples × nodes) that a thread makes at a time
     renewed: tuple[int, int] = (40, 60)  # sweeps of a certificate from the memory; and more, which gain less [126]
@@ -70,7 +75,7 @@ class SetFit(FitState[S]):
 
     memory: Memory | None = None  # what the oracle knows of every sample from the last time, if it makes use of that
     stage: int = 0  # the oracle in use; the first one is the quickest
-    exact: bool = True  # the oracle itself is queried, from now on, where its memory would do at first
+    exact: bool = True  # query the oracle, no longer only its memory
     no_gain: float = np.inf  # the gap that was left when a relaxation gained nothing
 
 
@@ -104,7 +109,7 @@ class SetCertificate(Ascent[LabelSetProblem, S, SetFound], Generic[S]):
     # -- bounds of slacks ----------------------------------------------------------------------------------------------
 
     def query(self, stage: int, wrong: BoolArray | None = None) -> Query:
-        """How the oracle of a stage is queried about the slacks of samples; see :meth:`bounded`."""
+        """How the oracle of a stage is queried for the slacks of samples; see :meth:`bounded`."""
         return partial(self.bounded, self.oracles[stage], wrong=wrong)
 
     def bounded(self, oracle: Oracle, rows: PtrArray, wrong: BoolArray | None = None) -> tuple[FloatArray, FloatArray]:
@@ -182,7 +187,7 @@ class SetCertificate(Ascent[LabelSetProblem, S, SetFound], Generic[S]):
         are compared with is that of the exact problem.
         """
         before, how = self.bounds.proved, self.tuning
-        tolerance = 0.1 * (before.primal - before.dual) / float(self.costs.sum())
+        tolerance = how.of_gap * (before.primal - before.dual) / float(self.costs.sum())
         order = run.fit.rng.permutation(np.flatnonzero(self.costs > 0))[: how.relaxed]
         for lo in range(0, len(order), how.relaxed_batch):
             samples = order[lo : lo + how.relaxed_batch]
@@ -221,7 +226,7 @@ class Stage(NamedTuple):
     """One oracle, and when it is queried."""
 
     query: Query
-    whole: bool = False  # about all samples that matter at once
+    whole: bool = False  # for all samples that matter at once
     anyway: bool = False  # the next one is queried even if the gap is known to be too large
     modest: bool = False  # only if bounds need to become a little better
     doubted: bool = False  # it takes long: only as long as it seems to lead to a proof
@@ -230,7 +235,7 @@ class Stage(NamedTuple):
 class Bounds:
     """What is known of the slacks ξ_i of some weights.
 
-    The quickest oracle is queried about all samples, the next about those with the loosest bounds; and so on, unless
+    The quickest oracle is queried for all samples, the next for those with the loosest bounds; and so on, unless
     the gap is known to be small enough, or too large, or the last oracle does not bound much better.
 
     ``penalty_value`` is that of the weights and what is to be added for rounding, ``dual_value`` that of any dual

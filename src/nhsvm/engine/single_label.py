@@ -1,4 +1,15 @@
-"""Single labels: the dual variables are planes, and passes over the working set may be cheaper than over all."""
+"""Single labels: the dual variables of a sample are its *planes*, wrong labels with a weight.
+
+There are two kinds of rounds, and the one that reads less memory is taken: the batch pass of
+:mod:`nhsvm.engine.ascent`, or a *search pass, then working-set passes*. In these the oracle adds violating labels for
+all samples, on all threads; then samples take block steps over the planes they have, their *working set*, one after the
+other, each reading and changing only the weights of its planes.
+
+Weights in rows of any length have no quick way to a single weight. There, working-set passes follow a batch pass: the
+addresses of the weights that they need are found once, for as many samples as memory has room for. In the first pass,
+whose early steps are soon out of date, working-set passes also come in between, and labels are chosen by the weights
+that are quick to read.
+"""
 
 from __future__ import annotations
 
@@ -30,10 +41,16 @@ class PlaneTuning(PassTuning):
     new: int = 32  # labels that a visit may add to those of a sample
     few: int = 8  # the same in a pass that is followed by many working-set passes
     scores: int = 2**18  # scores (samples × columns) in one chunk of a search pass
+    chunk: tuple[int, int] = (64, 4096)  # samples in such a chunk, at least and at most
     passes: int = 200  # working-set passes between two search passes, at most
     passes_in_parts: int = 3  # the same where addresses have to be found; after the first pass one
     focused: int = 3  # passes over the samples with most of the gap, between two over all
+    enough: float = 0.25  # of the gap that the search pass observes: no more need be left by working-set passes
+    enough_of_tolerance: float = 0.8  # nor less than so much of the gap to reach
     left: float = 0.2  # of the gap that the first working-set pass in parts observes: enough
+    finer: float = 0.1  # violations that do not matter in working-set passes make up so much of
+    share: float = 0.3  # this share of the gap that there is, or of the gap to reach
+    share_in_parts: float = 0.03  # the same where addresses have to be found
     turns: int = KEPT  # parts of the first pass with addresses; after each of them a working-set pass so far
     settled: float = 0.08  # of the costs: gap over the working set that the first pass leaves, as more is yet to come
 
@@ -98,8 +115,8 @@ class PlanesAscent(Ascent[SingleLabelProblem, Planes, Proposals]):
     def search_pass(self) -> None:
         """New planes for every sample, with the weights as they are, whose gap is thereby measured."""
         primal_value, dual_value = self.fit.certificate
-        tolerance = 0.1 * (primal_value - dual_value) / float(self.costs.sum())
-        size = int(np.clip(self.tuning.scores // max(1, self.weights.n_columns), 64, 4096))
+        tolerance = self.tuning.of_gap * (primal_value - dual_value) / float(self.costs.sum())
+        size = int(np.clip(self.tuning.scores // max(1, self.weights.n_columns), *self.tuning.chunk))
         order = np.flatnonzero(self.costs > 0)
 
         def visits() -> Iterator[Visit[Proposals]]:
@@ -130,8 +147,8 @@ class PlanesAscent(Ascent[SingleLabelProblem, Planes, Proposals]):
             else:
                 scorer(lo, hi, scores)
             problem.oracle.propose(
-                scores[part], leaves[part], costs[part], problem.oracle.losses(leaves[part]),
-                (start[part], count[part], leaf, weight), n_new, tolerance, found.part(part),
+                scores[part], leaves[part], costs[part], (start[part], count[part], leaf, weight),
+                n_new, tolerance, found.part(part),
             )  # fmt: skip
             if head:
                 weights.add_tails(samples[part], leaves[part], problem.columns, found.part(part))
@@ -149,17 +166,19 @@ class PlanesAscent(Ascent[SingleLabelProblem, Planes, Proposals]):
 
     def working_set_passes(self) -> None:
         """Working-set passes, until these are near their best."""
-        primal_value, dual_value = self.fit.certificate
+        how, (primal_value, dual_value) = self.tuning, self.fit.certificate
         gap = primal_value - dual_value
-        tolerance = 0.1 * max(self.tol * primal_value, 0.3 * gap) / float(self.costs.sum())
-        focus = Focus(max(0.8 * self.tol * primal_value, 0.25 * gap), self.tuning.passes, self.tuning.focused)
+        tolerance = how.finer * max(self.tol * primal_value, how.share * gap) / float(self.costs.sum())
+        enough = max(how.enough_of_tolerance * self.tol * primal_value, how.enough * gap)
+        focus = Focus(enough, how.passes, how.focused)
         gain = self.rounds([(np.arange(len(self.costs)), None)], tolerance, focus)
         self.fit.certificate = Certificate(primal_value, dual_value + gain)
 
     def passes_in_parts(self) -> None:
         """The same for weights in rows, some samples at a time."""
         how, (primal_value, dual_value) = self.tuning, self.fit.certificate
-        aim, most = 0.8 * self.tol * primal_value / float(self.costs.sum()), how.passes_in_parts
+        aim = how.enough_of_tolerance * self.tol * primal_value / float(self.costs.sum())
+        most = how.passes_in_parts
         if not self.fit.started and len(self.fit.history) == 1:
             aim, most = max(aim, how.settled), 1
         for parts in self.parts():
@@ -182,8 +201,8 @@ class PlanesAscent(Ascent[SingleLabelProblem, Planes, Proposals]):
 
     def tolerance(self, primal_value: float, dual_value: float) -> float:
         """A violation that matters to these, per unit of cost."""
-        aim = max(self.tol * primal_value, 0.03 * (primal_value - dual_value))
-        return 0.1 * aim / float(self.costs.sum())
+        aim = max(self.tol * primal_value, self.tuning.share_in_parts * (primal_value - dual_value))
+        return self.tuning.finer * aim / float(self.costs.sum())
 
     def parts(self) -> Iterator[list[Part]]:
         """All samples with planes: those with addresses that were kept, and then the others, some at a time.

@@ -1,4 +1,4 @@
-"""scikit-learn estimators: settings of one machine."""
+"""scikit-learn estimators: presets of one estimator."""
 
 from nhsvm.estimators.presets import HRSVM, HSVM, NHSVM, SSVM, FlatSVM
 

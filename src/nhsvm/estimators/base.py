@@ -237,8 +237,8 @@ class HierarchicalSVM(Answering, ClassifierMixin, BaseEstimator):  # type: ignor
         if len(about) != len(kept.about) or not all(map(np.array_equal, about, kept.about)):
             raise OptionError(
                 "warm_start goes on from the dual variables of the last fit, so it needs the same samples and labels "
-                "(and with label sets the same allow_empty and nodes with weight, and on a DAG oracle='lp' in both or "
-                "in neither); set warm_start=False for other data"
+                "(and with label sets the same nodes with weight, the same allow_empty unless this is HRSVM, and on a "
+                "DAG oracle='lp' in both or in neither); set warm_start=False for other data"
             )
         self._dual = None  # the solver changes them, and may fail
         return (kept.state,) if problem.resumed(kept.state, kept.costs) else ()
@@ -329,6 +329,9 @@ class HierarchicalSVM(Answering, ClassifierMixin, BaseEstimator):  # type: ignor
         return other
 
     # -- what options stand for ----------------------------------------------------------------------------------------
+
+    def _check_solver(self) -> None:
+        """Raise an OptionError for a solver that cannot solve this estimator's problem."""
 
     def _loss(self, auto: str, hierarchy: Hierarchy, alpha: FloatArray) -> Loss:
         name = auto if isinstance(self.loss, str) and self.loss == "auto" else self.loss

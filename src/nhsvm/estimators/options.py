@@ -26,6 +26,7 @@ def check_options(estimator: HierarchicalSVM) -> None:
         raise OptionError(f"hierarchy must be a Hierarchy or None, not a {type(hierarchy).__name__}")
     for name in estimator._preset.options():
         OPTIONS[name].check(name, getattr(estimator, name))
+    estimator._check_solver()
     if estimator.margin == "normalized" and not (
         isinstance(estimator.loss, str) and estimator.loss in ("auto", "normalized")
     ):

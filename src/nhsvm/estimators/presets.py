@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from copy import deepcopy
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from nhsvm.errors import OptionError
 from nhsvm.estimators.base import HierarchicalSVM
@@ -14,9 +13,6 @@ from nhsvm.losses import Loss
 from nhsvm.options import Preset
 from nhsvm.typing import Estimator, FloatArray
 from nhsvm.weights import Uniform
-
-if TYPE_CHECKING:
-    from nhsvm.engine import Solver
 
 _KEPT = 0.99  # of the weights of the fit before, in a warm start; the rest keeps all of them away from zero
 
@@ -107,13 +103,15 @@ class SSVM(HierarchicalSVM):
         self._dual = dual._replace(state=deepcopy(dual.state))
         return self
 
-    def _solver(self, *, silent: bool = False) -> Solver:
-        from nhsvm.engine import Alternating
+    def _check_solver(self) -> None:
+        if isinstance(self.solver, str):
+            learns = self.solver == "alternating"
+        else:  # its module is loaded already
+            from nhsvm.engine import Alternating
 
-        solver = super()._solver(silent=silent)
-        if not isinstance(solver, Alternating):
+            learns = isinstance(self.solver, Alternating)
+        if not learns:
             raise OptionError(f"SSVM learns weights, which takes solver='alternating', not {self.solver!r}")
-        return solver
 
     def _loss(self, auto: str, hierarchy: Hierarchy, alpha: FloatArray) -> Loss:
         loss = super()._loss(auto, hierarchy, alpha)
@@ -172,10 +170,12 @@ class HRSVM(HierarchicalSVM):
         },
     )
 
-    def _solver(self, *, silent: bool = False) -> Solver:
-        from nhsvm.engine import Dual
+    def _check_solver(self) -> None:
+        if isinstance(self.solver, str):
+            plain = self.solver == "dual"
+        else:
+            from nhsvm.engine import Dual
 
-        solver = super()._solver(silent=silent)
-        if type(solver) is not Dual:  # others learn weights, or have no such hinges
+            plain = type(self.solver) is Dual
+        if not plain:  # others learn weights, or have no such hinges
             raise OptionError(f"HRSVM takes solver='dual' or an instance of nhsvm.engine.Dual, not {self.solver!r}")
-        return solver

@@ -184,7 +184,6 @@ def _hinges(svm: HierarchicalSVM, X: Matrix, labels: EncodedLabels, costs: Float
     """The problem of HR-SVM, whose leaves have their hinges by themselves."""
     from nhsvm.engine import HingeProblem, Hinges
 
-    svm._solver(silent=True)  # refuses all but its own before any work is done
     graph = labels.hierarchy.graph
     shared = _shared(svm, X, make_columns(graph, alpha), costs, graph)
     return HingeProblem(**shared, truth=labels.leaf_rows(), oracle=Hinges(not labels.multilabel, bool(svm.allow_empty)))
@@ -233,8 +232,9 @@ class SingleLabelLearning(LearningProblem):
         return cls(labels, weight, known.alpha, costs, svm.C, solved)
 
     def folds(self, svm: HierarchicalSVM) -> list[Fold] | None:
-        seed = seed_of(svm.random_state)
-        return make_folds(svm.cv, self.labels, self.weight, seed) if svm.probability else None
+        if not svm.probability:
+            return None
+        return make_folds(svm.cv, self.labels, self.weight, seed_of(svm.random_state))
 
     def calibrated(self, svm: HierarchicalSVM, model: Model, folds: list[Fold]) -> Model:
         held = hold_out(self, self.labels, model, folds, svm._solver(silent=True), n_threads(svm.n_jobs))
@@ -300,8 +300,9 @@ class LabelSetLearning(LearningProblem):
         return cls(labels, weight, alpha, weight, svm.C, solved)
 
     def folds(self, svm: HierarchicalSVM) -> list[Fold] | None:
-        seed = seed_of(svm.random_state)
-        return set_folds(svm.cv, self.labels, self.weight, seed) if svm.offsets or svm.probability else None
+        if not (svm.offsets or svm.probability):
+            return None
+        return set_folds(svm.cv, self.labels, self.weight, seed_of(svm.random_state))
 
     def calibrated(self, svm: HierarchicalSVM, model: Model, folds: list[Fold]) -> Model:
         threads = n_threads(svm.n_jobs)
@@ -347,9 +348,7 @@ def _sets(svm: HierarchicalSVM, X: Matrix, labels: LabelSets, weight: FloatArray
 
 def _true_columns(labels: LabelSets, columns: Columns) -> Ragged:
     """Columns of the closure of every sample's labels, ascending."""
-    indptr, indices = columns.paths
-    paths = sp.csr_array((np.ones(len(indices), np.int32), indices, indptr), (columns.n_leaves, columns.n_columns))
-    closures = sp.csr_array(labels.matrix(np.int32) @ paths)
+    closures = sp.csr_array(labels.matrix(np.int32) @ columns.path_matrix(np.int32))
     closures.sort_indices()
     return Ragged(closures.indptr.astype(np.int64), closures.indices.astype(np.int32))
 

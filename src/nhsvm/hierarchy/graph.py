@@ -36,6 +36,10 @@ class Ragged(NamedTuple):
         """Length of every list."""
         return np.diff(self.indptr)
 
+    def last(self) -> IntArray:
+        """The last entry of every list, none of which is empty."""
+        return self.indices[self.indptr[1:] - 1]
+
     def rows(self, which: Array) -> Ragged:
         """The lists ``which``, in that order."""
         start = self.indptr[which]

@@ -110,7 +110,7 @@ class Loss(ABC):
         return checked_numbers(leaf_positions, self.graph.n_leaves, "leaf position")
 
     def by_rows(self, leaf_positions: npt.ArrayLike) -> LossRows:
-        """The same in less memory, if there is a way; else a row for every leaf that is asked about."""
+        """The same in less memory, if there is a way; else a row for every leaf that is queried."""
         distinct, which = np.unique(leaf_positions, return_inverse=True)
         return whole_rows(self.to_leaves(distinct), which.astype(np.int32))
 

@@ -295,9 +295,7 @@ class Model:
             sums = np.empty((len(values), columns.n_leaves), dtype=values.dtype)
             leaf_scores(columns, values, sums)
             return Table(sums, by_feature=True)
-        ones = np.ones(n_paths, dtype=values.dtype)
-        paths = sp.csr_array((ones, columns.paths.indices, columns.paths.indptr), shape=(columns.n_leaves, len(values)))
-        return Table(paths @ values, by_feature=False)
+        return Table(columns.path_matrix(values.dtype) @ values, by_feature=False)
 
     # -- answers -------------------------------------------------------------------------------------------------------
 

@@ -19,7 +19,7 @@ from nhsvm.estimators.problem import checked_weights, same_length
 from nhsvm.hierarchy import Hierarchy
 from nhsvm.metrics import scorers
 from nhsvm.model_selection.split import hold_out_split
-from nhsvm.typing import Estimator, FloatArray, LabelsLike, MatrixLike, SampleWeights, Seed
+from nhsvm.typing import AnySeed, Estimator, FloatArray, LabelsLike, MatrixLike, SampleWeights
 
 Scorer = Callable[[Estimator, MatrixLike, LabelsLike], SupportsFloat]
 Scoring: TypeAlias = str | Scorer | None
@@ -56,7 +56,7 @@ def make_parts(
     sample_weight: SampleWeights,
     validation: tuple[MatrixLike, LabelsLike] | None,
     test_size: float,
-    random_state: Seed,
+    random_state: AnySeed,
 ) -> Parts:
     """Check labels, lengths and weights, and split: into ``validation`` and all others, or as told by the rest."""
     h = estimator.hierarchy

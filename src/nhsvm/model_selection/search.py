@@ -19,7 +19,7 @@ from nhsvm.model_selection.result import CUT, Trial, Tuning, choose
 from nhsvm.options import check_threads
 from nhsvm.registry import Declared, Option
 from nhsvm.sizes import is_number
-from nhsvm.typing import Estimator, LabelsLike, MatrixLike, SampleWeights, Seed
+from nhsvm.typing import AnySeed, Estimator, LabelsLike, MatrixLike, SampleWeights
 
 Progress = Callable[[Trial, int, int], object]
 
@@ -86,7 +86,7 @@ class SearchOptions(TypedDict, total=False):
         int | None,
         Option(None, "int, optional", "Threads of every fit; by default the estimator's own.", check_threads),
     ]
-    random_state: Annotated[Seed, Option(None, "int, RandomState, Generator or None", "Of the split.")]
+    random_state: Annotated[AnySeed, Option(None, "int, RandomState, Generator or None", "Of the split.")]
     progress: Annotated[
         bool | Progress | None,
         Option(

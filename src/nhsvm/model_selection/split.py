@@ -12,7 +12,7 @@ from nhsvm.errors import DataError, OptionError
 from nhsvm.estimators.labels import encode, encode_sets, is_multilabel
 from nhsvm.hierarchy import Hierarchy, Ragged
 from nhsvm.sizes import is_number
-from nhsvm.typing import BoolArray, LabelsLike, PtrArray, Seed
+from nhsvm.typing import AnySeed, BoolArray, LabelsLike, PtrArray
 
 _NOTHING = "so none can be held out: give more samples, or a validation set"
 
@@ -21,7 +21,7 @@ def hold_out_split(
     y: LabelsLike,
     *,
     test_size: float = 0.2,
-    random_state: Seed = None,
+    random_state: AnySeed = None,
     cover: bool = False,
     hierarchy: Hierarchy | None = None,
 ) -> tuple[PtrArray, PtrArray]:
@@ -95,7 +95,7 @@ class HoldOut:
         self,
         test_size: float = 0.2,
         *,
-        random_state: Seed = None,
+        random_state: AnySeed = None,
         cover: bool = False,
         hierarchy: Hierarchy | None = None,
     ) -> None:

@@ -5,7 +5,7 @@ Without the loss, the best leaf; and on trees too large for all scores, a beam s
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,9 +14,6 @@ from nhsvm.columns import Columns
 from nhsvm.hierarchy.graph import Ragged
 from nhsvm.losses import Loss, LossRows, whole_rows
 from nhsvm.typing import FloatArray, Floats, IntArray, PtrArray
-
-if TYPE_CHECKING:
-    pass
 
 _AHEAD = 8  # features that a beam search asks for beforehand
 
@@ -109,7 +106,6 @@ class SingleLabel:
         node_scores: Floats,
         leaves: IntArray,
         costs: FloatArray,
-        losses: LossRows,
         planes: tuple[PtrArray, IntArray, IntArray, FloatArray],
         n_new: int,
         tolerance: float,
@@ -122,16 +118,14 @@ class SingleLabel:
         node_scores : array of (batch, n_columns)
         leaves, costs : arrays of batch
             True leaf and C_i.
-        losses : see :meth:`losses`
         planes : (start, size, leaf, weight)
             See :class:`Planes`.
         n_new : int
         out : Proposals
             Filled.
         """
-        _propose_kernel(
-            node_scores, self._paths, leaves, costs, losses, self.normalized, Planes(*planes), n_new, tolerance, out
-        )
+        losses, given = self.losses(leaves), Planes(*planes)
+        _propose_kernel(node_scores, self._paths, leaves, costs, losses, self.normalized, given, n_new, tolerance, out)
 
 
 def column_paths(columns: Columns) -> ColumnPaths:

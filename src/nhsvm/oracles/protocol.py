@@ -1,4 +1,4 @@
-"""What every oracle of label sets keeps to: one way to be asked, and a declaration of all that is optional."""
+"""What every oracle of label sets keeps to: one way to query it, and a declaration of all that is optional."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LARGEST = 1e280  # of Σ|r|; some multiples of it have to be finite
 
 
 class Memory(NamedTuple):
-    """What is kept of samples that are asked about again, with rewards that change little in between.
+    """What is kept of samples that are queried again, with rewards that change little in between.
 
     Any shares make a bound, and any set has a value, so that old ones are never wrong, only less good.
     """
@@ -87,11 +87,11 @@ class Oracle(ABC):
         return (self,)
 
     def memory(self, n_samples: int) -> Memory | None:
-        """Room for what :meth:`solve` may keep of samples that it is asked about again; None if it keeps nothing."""
+        """Room for what :meth:`solve` may keep of samples that are queried again; None if it keeps nothing."""
         return None
 
     def renewal(self, sweeps: int) -> Oracle:
-        """An oracle that only renews what a memory has, by so many sweeps; asked only with a memory."""
+        """An oracle that only renews what a memory has, by so many sweeps; needs a memory."""
         return self
 
     def relaxation(self) -> Oracle | None:

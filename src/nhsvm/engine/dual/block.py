@@ -171,8 +171,9 @@ class Layout(Protocol):
 class Steps:
     """Block steps on a layout, which is changed.
 
-    Attributes
+    Parameters
     ----------
+    layout : Layout
     costs, norms : arrays
         C and ‖x‖² of its samples.
     alpha : array of n_columns

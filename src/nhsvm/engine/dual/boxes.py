@@ -1,4 +1,4 @@
-"""Kernels of independent hinges: which leaves of a sample may move, and the block steps of a batch.
+"""Dual variables and kernels of independent hinges: which leaves of a sample may move, and the block steps of a batch.
 
 The block of sample i has b_l ∈ [0, C], one number a leaf. With g_l = 1 − y_l s(l) the gradient at b⁰, the variables so
 far, q = ‖x_i‖², and y_l = ±1,
@@ -28,8 +28,6 @@ from nhsvm.typing import Array, FloatArray, PtrArray
 if TYPE_CHECKING:
     from nhsvm.engine.hinges import HingeProblem
 
-_SWEEPS = 100  # over them, at most
-_SLOW = 0.02  # of what the sweeps over a batch have gained: one that gains less is the last
 _ROUNDS = 100  # over the leaves of one sample
 _FINER = 0.1  # of the tolerance: how exact a block is made that is worth a visit
 _SPREAD = 7919  # where the search for new leaves begins, times the sample's number; any prime
@@ -42,7 +40,7 @@ class Boxes(Planes):
 
     def step(
         self, samples: PtrArray, found: Proposals, problem: HingeProblem, norms: FloatArray, gram: Array,
-        tolerance: float, sweeps: int = _SWEEPS, slow: float = _SLOW,
+        tolerance: float, sweeps: Sweeps,
     ) -> tuple[Updates, float]:  # fmt: skip
         """Block steps for the samples of a batch, in order; returns the change of U and the gain of the dual."""
         columns = problem.columns
@@ -50,7 +48,7 @@ class Boxes(Planes):
         before, entries = found.weight.copy(), self.entries(found, paths)
         corrections = np.empty((min(columns.n_columns, entries), len(samples)), dtype=gram.dtype)
         block = BoxBlock(batch, found, before, paths, problem.path_sums, tolerance)
-        gain = batch_kernel(block, gram, corrections, columns.n_columns, Sweeps(sweeps, slow=slow))
+        gain = batch_kernel(block, gram, corrections, columns.n_columns, sweeps)
         return self.store(batch, found, before, paths, entries), float(gain)
 
     def excess(self, costs: FloatArray) -> float:

@@ -156,6 +156,7 @@ class Levels:
         return sum(map(len, self.leaves))
 
     def rescale(self, factors: FloatArray) -> None:
+        """Multiply all variables of every sample by a factor of its own."""
         for i, factor in enumerate(factors.tolist()):
             self.masses[i] = self.masses[i] * factor
             self.levels[i] = self.levels[i] * factor
@@ -243,7 +244,7 @@ class Levels:
 def _lattice(columns: Columns, above: Ragged) -> Lattice:
     """The columns with the columns next above."""
     leaf_of = np.full(columns.n_columns, -1, np.int32)
-    leaf_of[columns.paths.indices[columns.paths.indptr[1:] - 1]] = np.arange(columns.n_leaves)
+    leaf_of[columns.paths.last()] = np.arange(columns.n_leaves)
     return Lattice(*above, *columns.paths, leaf_of)
 
 

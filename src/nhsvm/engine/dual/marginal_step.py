@@ -29,7 +29,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nhsvm._jit import done_by, inlined, kernel
+from nhsvm._jit import done_by, inlined
 from nhsvm.engine.dual.block import Layout, step, workspace_of
 from nhsvm.typing import FloatArray, PtrArray
 
@@ -364,15 +364,6 @@ def marginal_step(parent, alpha, r, z0, q, C, allow_empty, z, work):
         for n in range(z0.shape[0]):
             z[n] = z0[n]
     return max(gain, 0.0)
-
-
-@kernel
-def step_kernel(parent, alpha, r, z0, q, C, allow_empty, z):
-    """(gap before, gain) of one step, for tests."""
-    work = workspace(parent.shape[0])
-    return block_gap(parent, r, z0, C, allow_empty, work), marginal_step(
-        parent, alpha, r, z0, q, C, allow_empty, z, work
-    )
 
 
 class MarginalBlock(NamedTuple):

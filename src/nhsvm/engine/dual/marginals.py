@@ -92,9 +92,6 @@ class Marginals:
         team.split(n, lambda lo, hi: _active_kernel(lo, hi, *parts))
         return made
 
-    def rescale(self, factors: FloatArray) -> None:
-        self.z[self.flat()[1]] *= np.repeat(factors, self.count)
-
     def warm_start(self, before: FloatArray, now: FloatArray) -> None:
         """Make these variables of one C fit for the next costs; see :func:`.warm_start_factors`.
 

@@ -15,6 +15,8 @@ import numpy as np
 
 from nhsvm._jit import inlined, kernel
 
+LEAST_STEP = 1e-13  # of C_i: dual variables below that are rounded to 0
+
 
 @inlined
 def _tree_block(h, a, left, q, leaf, y, m, paths, slot, work):
@@ -281,7 +283,7 @@ def visit(h, a, m, y, cost, q, leaf, weight, scale, paths, tolerance, work):
         best = max(best, h[k])
         if a[k] > 0.0:
             worst = min(worst, h[k])
-    if left <= 1e-13 * cost:
+    if left <= LEAST_STEP * cost:
         left = 0.0
     else:
         worst = min(worst, 0.0)
@@ -306,7 +308,7 @@ def visit(h, a, m, y, cost, q, leaf, weight, scale, paths, tolerance, work):
     gain = 0.0
     largest = 0.0
     for k in range(m):
-        a[k] = 0.0 if a[k] < 1e-13 * cost else a[k]
+        a[k] = 0.0 if a[k] < LEAST_STEP * cost else a[k]
         change = a[k] - weight[k]
         gain += 0.5 * change * (h[k] + first[k])
         weight[k] = a[k]

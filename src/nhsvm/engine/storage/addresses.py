@@ -1,9 +1,9 @@
 """Where samples find their weights in rows of any length, so that working-set passes need not look for them.
 
-A sample reads and changes one weight for every feature it holds and every column on which its labels differ. These
-are in the rows already, since its dual variables put them there, but for sums that cancelled, which are put there
-again as zeros. The addresses are found once, feature by feature,
-and serve many passes. Only the address within a short row is kept, in two bytes mostly; a full row needs none.
+A sample reads and changes one weight for every feature it holds and every column on which its labels differ. Its dual
+variables have already put these weights into the rows, except where sums cancelled; those are put back as zeros. The
+addresses are found once, feature by feature, and serve many passes. Only the address within a short row is kept, in two
+bytes mostly; a full row needs none.
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ def candidate_graph(above: Ragged, paths: Ragged) -> CandidateGraph:
     parent = above.indices[above.indptr[alone]]
     order = np.argsort(parent, kind="stable")
     own_ptr = np.concatenate([[0], np.cumsum(np.bincount(parent, minlength=n))]).astype(np.int64)
-    leaf_node = paths.indices[paths.indptr[1:] - 1]
+    leaf_node = paths.last()
     leaf_of = np.full(n, -1, np.int32)
     leaf_of[leaf_node] = np.arange(len(leaf_node), dtype=np.int32)
     over = above.rows(leaf_node)

@@ -119,7 +119,7 @@ class DagMultilabel(Oracle):
         return other
 
     def memory(self, n_samples: int) -> Memory | None:
-        """Shares and sets of samples that will be asked about again; None if they took too much memory."""
+        """Shares and sets of samples that will be queried again; None if they took too much memory."""
         n_nodes, n_edges = self.graph.n_nodes, len(self.plan.links.child)
         few = n_samples * (4 * n_edges + -(-n_nodes // 8)) <= TUNING.memory
         return make_memory(n_samples, n_nodes, n_edges) if few else None
@@ -276,7 +276,7 @@ def _worth(rewards: FloatArray, chosen: ByteArray) -> FloatArray:
 
 
 class Renewal(Oracle):
-    """An oracle for samples with a memory: they are asked about again, with rewards that change little in between.
+    """An oracle for samples with a memory: they are queried again, with rewards that change little in between.
 
     Its label sets are the last ones, and nothing, improved by single leaves, whichever ends up better. That takes a
     tenth of a dive's time, and finds no set that is far from these.
