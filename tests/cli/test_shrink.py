@@ -48,7 +48,7 @@ def test_shrinking(models, folder):
     assert done.code == 0, done.err
     first, second = done.lines
     assert first.startswith("m: ")
-    assert second.startswith("of 12 held-out samples ")
+    assert second.startswith("12 held-out samples: ")
     values = load(folder / "m")[-1].model_.weights
     assert isinstance(values, Packed)
     assert isinstance(values.codes, StoredRows)

@@ -303,7 +303,7 @@ def test_warm_start_needs_the_same_data():
         with pytest.raises(OptionError, match="same samples and labels"):
             model.fit(**({"X": X, "y": y} | change))
     for options in ({"allow_empty": True}, {"weights": "flat"}):
-        with pytest.raises(OptionError, match="the same allow_empty and nodes with weight"):
+        with pytest.raises(OptionError, match="the same nodes with weight, the same allow_empty"):
             NHSVM(TREE, warm_start=True).fit(X, y).set_params(**options).fit(X, y)
     np.testing.assert_array_equal(model.decision_function(X), before)
 

@@ -209,7 +209,7 @@ def test_refused_combinations_are_left_out_and_listed():
         (make_pipeline(StandardScaler(), NHSVM(TREE)), {"scaler__x": [1]}, "no parameter 'scaler__x'"),
         (make_pipeline(NHSVM(TREE)), {"weights": ["flat"], "nhsvm__weights": ["flat"]}, "names a parameter twice"),
         (LogisticRegression(), None, "tune takes an estimator of nhsvm"),
-        (make_pipeline(StandardScaler()), None, "not for StandardScaler"),
+        (make_pipeline(StandardScaler()), None, "not StandardScaler"),
         (NHSVM(TREE), {"hierarchy": [TREE, "tree"]}, "hierarchy must be a Hierarchy or None"),
         (NHSVM(TREE), {"weights": [lambda h: 3, 5]}, "weights=5: a scheme is a name"),
     ],

@@ -284,7 +284,8 @@ def _declared() -> dict[str, tuple[str, object, object]]:
             said = option(*flag.names, help=flag.help, shown=flag.shown, panel=flag.panel, metavar=flag.metavar)
             found[flag.name or name] = (name, flag.type, said)
         if name == "weights":
-            found |= {setting: (setting, *_SAID_HERE[setting]) for setting in SCHEME_OPTIONS}
+            said = [setting for setting in SCHEME_OPTIONS if setting in _SAID_HERE]  # others are for Python only
+            found |= {setting: (setting, *_SAID_HERE[setting]) for setting in said}
     return found
 
 
