@@ -174,6 +174,31 @@ def test_a_lock_that_a_killed_process_has_left_holds_nobody_up(place):
     assert ran()
 
 
+@posix
+def test_after_an_interrupt_nobody_waits_for_himself(place, monkeypatch):
+    """The lock of a compilation that did not end is still held by this process."""
+    monkeypatch.setattr(_jit, "_PATIENCE", 600.0)
+    sig, made = (numba.float64,), _jit.kernel(plus_one)
+    context = made.targetctx
+    assert made._cache.load_overload(sig, context) is None  # numba compiles now, and is interrupted
+    waits = []
+    monkeypatch.setattr(_jit.time, "sleep", waits.append)
+    assert not ran()
+    assert waits == []
+    assert ran()
+
+
+@posix
+def test_a_file_system_without_locks(place, monkeypatch):
+    def refused(lock, how):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(_jit.fcntl, "flock", refused)
+    monkeypatch.setattr(_jit, "_PATIENCE", 600.0)
+    assert not ran()
+    assert ran()
+
+
 DAMAGES = {
     "cut short": lambda raw: raw[:-1],
     "only the beginning": lambda raw: raw[:40],

@@ -111,7 +111,6 @@ class _Kept(caching.FunctionCache):
         self._module = inspect.getfile(function)
         self._name = f"{Path(self._module).stem}.{function.__qualname__}-{function.__code__.co_firstlineno}"
         self._enabled = True
-        self._turns: dict[str, int] = {}  # locks of files that this process is about to make
 
     @property
     def cache_path(self) -> str:
@@ -130,7 +129,8 @@ class _Kept(caching.FunctionCache):
 
     def _after_others(self, name: str, wanted: bytes) -> bytes | None:
         """What another process is compiling, once it is there; None, with a lock, if it is this one's turn."""
-        lock = _opened_lock(self._module, name)
+        # once more after an interrupt or an error, it still is
+        lock = None if (self._module, name) in _turns else _opened_lock(self._module, name)
         if lock is None:
             return None
         end = time.monotonic() + _PATIENCE
@@ -139,7 +139,7 @@ class _Kept(caching.FunctionCache):
             time.sleep(_LOOK)
             mine, found = _taken(lock), self._found(name, wanted)
         if mine and found is None:
-            self._turns[name] = lock
+            _turns[self._module, name] = lock
         else:
             os.close(lock)
         return found
@@ -150,7 +150,7 @@ class _Kept(caching.FunctionCache):
             self._save(sig, data)
         finally:
             name, _ = self._file(sig, data.codegen)
-            lock = self._turns.pop(name, None)
+            lock = _turns.pop((self._module, name), None)
             if lock is not None:
                 for place in _places(self._module):
                     with contextlib.suppress(OSError):
@@ -281,8 +281,10 @@ def _taken(lock: int) -> bool:
         return False
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+    except BlockingIOError:
         return False
+    except OSError:  # a file system without locks: nobody waits
+        return True
     return True
 
 
@@ -329,6 +331,8 @@ def _say_once(problem: str) -> None:
 
 
 _said: list[str] = []
+_turns: dict[tuple[str, str], int] = {}
+"""Locks of files of machine code that this process is about to make, by module and name."""
 
 
 @intrinsic
