@@ -122,7 +122,7 @@ class SetAscent(SetCertificate[S], Generic[S]):
         return updates, gain
 
     def note_gaps(self, samples: PtrArray, gaps: FloatArray) -> None:
-        """Keep the gaps that the steps of a batch have observed, if they are of use."""
+        """Keep the gaps that the steps of a batch have observed, if they are needed."""
 
     def observed(self, samples: PtrArray, found: SetFound) -> tuple[float, float]:
         # the best sets without the loss are found by certificates only, so errors are not known

@@ -1,4 +1,4 @@
-"""Label sets for samples on a large DAG, of which nothing is remembered: by the leaves that could be of use.
+"""Label sets for samples on a large DAG, of which nothing is remembered: by candidate leaves.
 
 Beyond scores and one visit of every node, the work depends on the number of these leaves. So nothing here makes a table
 of label sets, and rewards are read while they are still near: some samples at a time go all the way.
@@ -63,7 +63,7 @@ class LeafFit(SetFit[Levels]):
 
 
 class LeafAscent(DagAscent):
-    """On a large DAG: sets are found, and bounded, by the leaves that could be of use."""
+    """On a large DAG: sets are found, and bounded, by candidate leaves."""
 
     tuning: ClassVar[LeafTuning] = LeafTuning()
     fit: LeafFit

@@ -5,7 +5,7 @@ leaf holds them; (2) the masses of its cells, by moving some from the cell that 
 most, the oracle's label set being one of them: a step of the pairwise Frank–Wolfe method.
 
 A visit may be asked for a part of this. With ``USED`` leaves of level 0 are left alone: they are most of all, and gain
-little; so it is in all sweeps of a batch but the first. With ``SETTLE`` only these are looked at. The dual hardly gains
+little; so it is in all sweeps of a batch but the first. With ``SETTLE`` only these are visited. The dual hardly gains
 by that, but the primal does: after steps that change the weights of many nodes there are leaves that a little is gained
 by in nearly all samples, and raising a few levels takes that away from all of them.
 """
