@@ -20,7 +20,7 @@ import nhsvm.metrics
 import nhsvm.oracles
 import nhsvm.weights
 from contracts import test_oracles
-from nhsvm.errors import OptionError
+from nhsvm.errors import FileFormatError, OptionError
 
 ROOT = Path(__file__).parents[2]
 REGISTERED = {
@@ -174,7 +174,7 @@ ADDED = {
         METRIC,
         'Metric("sizes", "amounts.sizes", "labels a sample", best=0, scorers={"neg_sizes": {}}),',
     ),
-    "oracles": ("milp", ORACLE, 'OracleSpec("milp", "milp.Milp", "the integer program of SciPy"),'),
+    "oracles": ("milp", ORACLE, 'OracleSpec("milp", "milp.Milp", "the integer program of SciPy", answers=True),'),
 }
 USE = """
 import numpy as np
@@ -254,7 +254,7 @@ def with_milp(tmp_path, monkeypatch):
     """The oracle above, registered as its line does."""
     (tmp_path / "milp.py").write_text(ORACLE, encoding="utf-8")
     monkeypatch.setattr(nhsvm.oracles, "__path__", [*nhsvm.oracles.__path__, str(tmp_path)])
-    spec = nhsvm.oracles.OracleSpec("milp", "milp.Milp", "the integer program of SciPy")
+    spec = nhsvm.oracles.OracleSpec("milp", "milp.Milp", "the integer program of SciPy", answers=True)
     monkeypatch.setitem(nhsvm.oracles.ORACLES.specs, "milp", spec)
     monkeypatch.setitem(test_oracles.KINDS, "milp", ("milp", {}))
     profile = settings.get_current_profile_name()
@@ -276,7 +276,7 @@ def contract():
                 yield name, test, given
 
 
-def test_a_new_oracle_is_held_to_the_contract_and_can_train(with_milp):
+def test_a_new_oracle_is_held_to_the_contract_trains_and_answers(with_milp, monkeypatch, tmp_path):
     checked = set()
     for name, test, given in contract():
         test(kind="milp", **given)
@@ -291,3 +291,23 @@ def test_a_new_oracle_is_held_to_the_contract_and_can_train(with_milp):
     assert own.objective_ == pytest.approx(usual.objective_, rel=2e-3)
     with pytest.raises(OptionError, match="'lp', 'milp'"):
         nhsvm.NHSVM(h, oracle="mlip").fit(X, y)
+
+    asked, milp = [], nhsvm.oracles.ORACLES["milp"]
+    solve = milp.solve
+    monkeypatch.setattr(
+        milp, "solve", lambda self, rewards, *rest: asked.append(len(rewards)) or solve(self, rewards, *rest)
+    )
+    own.save(tmp_path / "m")
+    sets = own.predict(X)
+    assert sum(asked) == len(X)
+    assert nhsvm.load(tmp_path / "m").predict(X).tolist() == sets.tolist()
+    assert nhsvm.load_model(tmp_path / "m").predict(X).tolist() == sets.tolist()
+    assert sum(asked) == 3 * len(X)
+    own.predict(X, exact=False)
+    assert own.set_params(oracle="auto").predict(X).tolist() == sets.tolist()
+    assert sum(asked) == 3 * len(X)
+    assert nhsvm.oracles.most_violating(h, np.ones(h.n_nodes), method="milp").value == h.n_nodes
+    assert sum(asked) == 3 * len(X) + 1
+    monkeypatch.delitem(nhsvm.oracles.ORACLES.specs, "milp")
+    with pytest.raises(FileFormatError, match="its oracle is 'milp'; this version of nhsvm knows auto, single_label"):
+        nhsvm.load_model(tmp_path / "m")

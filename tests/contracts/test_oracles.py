@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from nhsvm.errors import OptionError
 from nhsvm.oracles import ORACLES, Oracle
 from nhsvm.oracles.brute_force import BruteForce
+from nhsvm.oracles.choice import answering_oracle
 from reference.multilabel import REWARDS, answer, random_rewards, violated
 from strategies import SPECIAL, dags, hierarchies, random_hierarchy, trees
 
@@ -29,7 +30,7 @@ def make(kind, graph, **options):
 
 
 def for_trees(kind):
-    return ORACLES[KINDS[kind][0]].for_trees
+    return ORACLES.specs[KINDS[kind][0]].trees_only
 
 
 def suitable(kind, max_nodes):
@@ -44,6 +45,18 @@ def example(kind, n_nodes=60, extra=0.7, roots=2):
 
 def test_every_oracle_keeps_to_the_protocol():
     assert all(issubclass(ORACLES[name], Oracle) for name, _ in KINDS.values())
+
+
+def test_an_oracle_that_answers_proves_label_sets():
+    """As its spec says; predictions take it by name, and without a proof they do not."""
+    graph = example("brute_force").graph
+    for name, spec in ORACLES.specs.items():
+        if spec.answers:
+            oracle = answering_oracle(name, graph, False, exact=True)
+            assert type(oracle) is ORACLES[name]
+            assert (oracle.exact, oracle.dtype) == (True, np.uint8)
+        if not spec.single:
+            assert type(answering_oracle(name, graph, False, exact=False)) is ORACLES["dag_multilabel"]
 
 
 def check_bounds(oracle, rewards, graph, allow_empty, **more):

@@ -195,6 +195,6 @@ def test_of_a_pipeline_it_takes_features(tmp_path):
 def test_sets_are_proved_as_the_option_says_now():
     X, _, sets = data()
     model = NHSVM(DAG, oracle="lp", tol=1e-2).fit(X, sets)
-    assert model.model_.sets.program
-    found = replace(model.model_, sets=model.model_.sets._replace(program=False)).predict(X)
+    assert model.model_.sets.oracle == "lp"
+    found = replace(model.model_, sets=model.model_.sets._replace(oracle="auto")).predict(X)
     assert [sorted(y) for y in found] == [sorted(y) for y in model.set_params(oracle="auto").predict(X)]

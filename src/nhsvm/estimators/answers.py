@@ -346,10 +346,10 @@ class Answering:
     def _model(self) -> Model:
         """The model, with label sets proved as the option ``oracle`` says now."""
         check_is_fitted(self)
-        model, program = self.model_, self.oracle == "lp"
-        if model.sets is None or model.sets.program == program:
+        model = self.model_
+        if model.sets is None or model.sets.oracle == self.oracle:
             return model
-        return replace(model, sets=model.sets._replace(program=program))
+        return replace(model, sets=model.sets._replace(oracle=self.oracle))
 
     def _checked(self, X: MatrixLike) -> Samples:
         check_is_fitted(self)

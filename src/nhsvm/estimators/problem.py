@@ -27,6 +27,7 @@ from nhsvm.hierarchy.graph import Graph, Ragged
 from nhsvm.losses import Loss
 from nhsvm.model import Model, SetForm
 from nhsvm.model.sets import gains_of_scores, node_margins, on_leaves
+from nhsvm.oracles.choice import training_oracles
 from nhsvm.storage.samples import LARGEST, check_indices, precise_enough, too_large, within
 from nhsvm.typing import Estimator, FloatArray, LabelsLike, Matrix, MatrixLike, Options, SampleWeights
 from nhsvm.weights import node_weights
@@ -35,7 +36,6 @@ if TYPE_CHECKING:  # the engine loads numba, which importing an estimator should
     from nhsvm.engine import Problem
     from nhsvm.estimators.base import HierarchicalSVM
     from nhsvm.oracles.leaves import SingleLabel
-    from nhsvm.oracles.protocol import Oracle
 
 X_CHECKS: Options = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "accept_large_sparse": True}
 _SINGLE = 1e-4  # from this tolerance up, single precision is enough for the weights
@@ -321,9 +321,7 @@ class LabelSetLearning(LearningProblem):
 
     def form(self, svm: HierarchicalSVM) -> SetForm:
         leaf_offset = float(svm.leaf_offset)
-        return SetForm(
-            self.labels.form, bool(svm.allow_empty), leaf_offset, svm._preset.independent, svm.oracle == "lp"
-        )
+        return SetForm(self.labels.form, bool(svm.allow_empty), leaf_offset, svm._preset.independent, svm.oracle)
 
 
 def _sets(svm: HierarchicalSVM, X: Matrix, labels: LabelSets, weight: FloatArray, alpha: FloatArray) -> Problem:
@@ -333,7 +331,7 @@ def _sets(svm: HierarchicalSVM, X: Matrix, labels: LabelSets, weight: FloatArray
     h, allow_empty = labels.hierarchy, bool(svm.allow_empty)
     columns = make_columns(h.graph, alpha)
     weights = loss_weights(svm._loss("leaf_hamming", h, alpha), h, columns, allow_empty)
-    oracle, answers = _training_oracles(svm.oracle, h, allow_empty)
+    oracle, answers = training_oracles(svm.oracle, h, allow_empty)
     return LabelSetProblem(
         **_shared(svm, X, columns, weight, h.graph),
         truth=_true_columns(labels, columns),
@@ -379,23 +377,3 @@ def loss_weights(loss: Loss, hierarchy: Hierarchy, columns: Columns, allow_empty
             f"learned of it; use loss='leaf_hamming', or weights above 0 there{more}"
         )
     return weights[nodes]
-
-
-def _training_oracles(name: str, hierarchy: Hierarchy, allow_empty: bool) -> tuple[Oracle, Oracle | None]:
-    """The oracle of a name; and one of label sets, if that is one of a relaxation.
-
-    "auto" is the dynamic programme on trees, and elsewhere the search with bounds. "lp" is the linear program, whose
-    points are label sets on trees.
-    """
-    from nhsvm.oracles import ORACLES
-
-    graph = hierarchy.graph
-    if name == "auto":
-        name = "tree_multilabel" if graph.is_tree else "dag_multilabel"
-    if name == "tree_multilabel" and not graph.is_tree:
-        child = hierarchy.nodes[int(np.argmax(graph.parents.sizes() > 1))]
-        raise OptionError(f"oracle='tree_multilabel' is for trees, but {child!r} has several parents; use 'auto'")
-    if name == "lp":
-        whole = ORACLES["lp"](graph, allow_empty=allow_empty, integral=True)
-        return (whole, None) if graph.is_tree else (ORACLES["lp"](graph, allow_empty=allow_empty), whole)
-    return ORACLES[name](graph, allow_empty=allow_empty), None

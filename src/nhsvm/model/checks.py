@@ -242,7 +242,7 @@ def _ancestors_at_most(n_nodes: int, parent: IntArray, child: IntArray) -> int:
 
 
 def check_fitted(
-    state: Record, arrays: Arrays, hierarchy: Hierarchy, classes: Array, *, independent: bool, program: bool
+    state: Record, arrays: Arrays, hierarchy: Hierarchy, classes: Array, *, independent: bool, oracle: str
 ) -> Model:
     """The model that values and arrays of a fitted estimator make.
 
@@ -252,7 +252,8 @@ def check_fitted(
     hierarchy : Hierarchy
         It has been checked.
     classes : array of labels
-    independent, program : bool
+    independent : bool
+    oracle : str
         How label sets are found: see :class:`~nhsvm.model.sets.SetForm`.
     """
     n_nodes, n_leaves = hierarchy.n_nodes, hierarchy.n_leaves
@@ -266,7 +267,7 @@ def check_fitted(
     class_leaves = array(arrays, "class_leaves", ["int32"], (n_leaves,))
     if not np.array_equal(np.sort(class_leaves), np.arange(n_leaves)):
         raise Malformed("the classes are not the leaves of the hierarchy")
-    sets = check_sets(state.get("sets"), independent, program)
+    sets = check_sets(state.get("sets"), independent, oracle)
     temperature = state.get("temperature")
     offsets = None
     if "offsets" in arrays:
@@ -312,7 +313,7 @@ def _history(found: object) -> list[Record]:
     return history
 
 
-def check_sets(found: JSON, independent: bool, program: bool) -> SetForm | None:
+def check_sets(found: JSON, independent: bool, oracle: str) -> SetForm | None:
     """What is known of label sets beside the weights: their form, whether they may be empty, the offset of leaves."""
     if found is None:
         return None
@@ -321,7 +322,7 @@ def check_sets(found: JSON, independent: bool, program: bool) -> SetForm | None:
     if not known or sets["form"] not in FORMS or type(sets["allow_empty"]) is not bool:
         raise Malformed(f"label sets with {shorten(sets)}")
     offset = number(sets["leaf_offset"], "leaf_offset")
-    return SetForm(sets["form"], sets["allow_empty"], offset, independent, program)
+    return SetForm(sets["form"], sets["allow_empty"], offset, independent, oracle)
 
 
 def check_weights(arrays: Arrays, n_features: int, n_columns: int, by_feature: bool) -> Weights:

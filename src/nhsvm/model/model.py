@@ -358,7 +358,7 @@ class Model:
         graph, columns, sets = self.hierarchy.graph, self.columns, self._label_sets()
         if sets.independent:
             return LeafInference(graph, columns, self.class_leaves, sets.allow_empty)
-        return SetInference(graph, columns.nodes, sets.allow_empty, exact=exact, program=sets.program)
+        return SetInference(graph, columns.nodes, sets.allow_empty, exact=exact, oracle=sets.oracle)
 
     def best_leaves(self, X: MatrixLike, *, exact: bool = True, n_threads: int = 1) -> tuple[PtrArray, IntArray]:
         """Leaves of the best label set of every sample, (indptr, positions), in CSR form."""

@@ -27,6 +27,8 @@ from nhsvm.model.file import read_parts, write_model
 from nhsvm.model.model import Model
 from nhsvm.model.steps import is_pipeline, pipeline_of, steps_of
 from nhsvm.model.values import Decoder, Encoder, NotStorable, decode_array, encode_array, group
+from nhsvm.oracles import ORACLES
+from nhsvm.oracles.choice import AUTO
 from nhsvm.typing import JSON, Array, Estimator, Options, Record
 
 ESTIMATORS = dict.fromkeys(("FlatSVM", "HRSVM", "HSVM", "NHSVM", "SSVM"), "nhsvm.estimators")
@@ -229,11 +231,14 @@ def _model(
     if not decoder.hierarchies:
         raise Malformed("it has no hierarchy")
     state = {key: decoder.decode(value) for key, value in entry(header, "state", dict).items()}
-    classes, oracle = decode_array(entry(header, "classes", dict), decoder.budget), options.get("oracle")
+    classes = decode_array(entry(header, "classes", dict), decoder.budget)
+    oracle = options.get("oracle", AUTO)
+    if not isinstance(oracle, str) or oracle not in (AUTO, *ORACLES):
+        raise Malformed(f"its oracle is {shorten(oracle)}; this version of nhsvm knows {', '.join((AUTO, *ORACLES))}")
     try:
         model = check_fitted(
             state, group(arrays, "fitted/"), decoder.hierarchies[0], classes,
-            independent=name in _INDEPENDENT, program=type(oracle) is str and oracle == "lp",
+            independent=name in _INDEPENDENT, oracle=oracle,
         )  # fmt: skip
         if header.get("feature_names") is None:
             return model

@@ -22,7 +22,7 @@ from scipy.special import expit
 
 from nhsvm.columns import Columns
 from nhsvm.hierarchy.graph import Graph
-from nhsvm.oracles.protocol import Oracle
+from nhsvm.oracles.choice import AUTO, answering_oracle
 from nhsvm.threads import Team
 from nhsvm.typing import Array, BoolArray, ByteArray, FloatArray, Floats, IntArray, LabelsLike, PtrArray
 
@@ -41,8 +41,8 @@ class SetForm(NamedTuple):
     """Added to the scores of leaves, in training and prediction."""
     independent: bool = False
     """Whether each label has a score of its own, as in HR-SVM; else the best set as a whole is searched for."""
-    program: bool = False
-    """Prove sets by the paper's integer program, and not by the search with bounds."""
+    oracle: str = AUTO
+    """The oracle of training, which proves sets in prediction too if it can."""
 
 
 class Inference:
@@ -74,25 +74,17 @@ class SetInference(Inference):
     allow_empty : bool
     exact : bool
         On a DAG, prove every set to be the best one; a tree needs no such choice.
-    program : bool
-        Take the paper's linear program, and the integer program where its answer is no label set, to be exact.
+    oracle : str
+        What proves them, if it can: see :func:`nhsvm.oracles.choice.answering_oracle`.
     """
 
     def __init__(
-        self, graph: Graph, nodes: IntArray, allow_empty: bool, *, exact: bool = True, program: bool = False
+        self, graph: Graph, nodes: IntArray, allow_empty: bool, *, exact: bool = True, oracle: str = AUTO
     ) -> None:
-        from nhsvm.oracles import DagMultilabel, LinearProgram, TreeMultilabel
-
         super().__init__(graph, allow_empty)
         last = np.array_equal(nodes, np.arange(graph.n_nodes - len(nodes), graph.n_nodes))
         self._nodes = slice(graph.n_nodes - len(nodes), None) if last else nodes  # a slice is faster
-        self.oracle: Oracle
-        if program and exact:
-            self.oracle = LinearProgram(graph, allow_empty=allow_empty, integral=True)
-        elif graph.is_tree:
-            self.oracle = TreeMultilabel(graph, allow_empty=allow_empty)
-        else:
-            self.oracle = DagMultilabel(graph, allow_empty=allow_empty, exact=exact)
+        self.oracle = answering_oracle(oracle, graph, allow_empty, exact=exact)
 
     def best(self, scores: Floats, offsets: FloatArray) -> tuple[FloatArray, ByteArray]:
         n = len(scores)

@@ -50,10 +50,21 @@ class OracleSpec(Spec):
         Over labels of one leaf (Y_s), not over label sets (Y_m).
     trains : bool
         Estimators offer it as ``oracle=``. If it is over label sets, it is then made from a graph and ``allow_empty``.
+    answers : bool
+        It proves label sets to be the best: predictions take it too, if it is named. Where it does not, they take the
+        dynamic programme on trees, and elsewhere the search with bounds.
+    trees_only : bool
+        It refuses a graph that is no tree.
+    relaxes : bool
+        It is over points of a relaxation, which are label sets on trees; ``integral=True`` makes one over label sets,
+        which answers.
     """
 
     single: bool = False
     trains: bool = True
+    answers: bool = False
+    trees_only: bool = False
+    relaxes: bool = False
 
 
 ORACLES: Family[OracleSpec, Callable[..., Oracle]] = Family(
@@ -61,10 +72,12 @@ ORACLES: Family[OracleSpec, Callable[..., Oracle]] = Family(
     __name__,
     [
         OracleSpec("single_label", "leaves.SingleLabel", "all leaves", single=True),
-        OracleSpec("tree_multilabel", "tree.TreeMultilabel", "dynamic programme on a tree"),
+        OracleSpec("tree_multilabel", "tree.TreeMultilabel", "dynamic programme on a tree", trees_only=True),
         OracleSpec("dag_multilabel", "dag.oracle.DagMultilabel", "search with bounds on any hierarchy"),
-        OracleSpec("lp", "lp.LinearProgram", "the paper's linear program, in HiGHS"),
-        OracleSpec("brute_force", "brute_force.BruteForce", "all label sets of a few leaves", trains=False),
+        OracleSpec("lp", "lp.LinearProgram", "the paper's linear program, in HiGHS", answers=True, relaxes=True),
+        OracleSpec(
+            "brute_force", "brute_force.BruteForce", "all label sets of a few leaves", trains=False, answers=True
+        ),
     ],
 )
 """Every oracle by its name as an option. All but ``single_label``, over Y_s, are over Y_m."""

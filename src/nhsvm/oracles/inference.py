@@ -14,9 +14,8 @@ from nhsvm.hierarchy.graph import Graph
 from nhsvm.hierarchy.labels import samples
 from nhsvm.losses import LOSSES, Loss, make_loss
 from nhsvm.oracles import ORACLES
+from nhsvm.oracles.choice import AUTO, answering_oracle
 from nhsvm.typing import Array, FloatArray, IntArray, Label, LabelsLike
-
-_METHODS = {True: ("auto", "exact", "lp", "brute_force"), False: ("auto", "exact", "brute_force")}
 
 
 class MostViolating(NamedTuple):
@@ -59,6 +58,7 @@ def most_violating(
         - ``"exact"``: on DAGs too, however long it takes
         - ``"lp"``: the paper's way, a linear program and, if its answer is fractional, an integer program
         - ``"brute_force"``: try all label sets, of up to 16 leaves
+        - any other oracle whose spec says that it answers
     allow_empty : bool
         Whether a label set, y or y_true, may be empty.
 
@@ -82,9 +82,10 @@ def most_violating(
     [MostViolating(leaves=('dog',), value=5.0, bound=5.0)]
     """
     a_hierarchy(hierarchy)
-    if method not in _METHODS[bool(multilabel)]:
+    methods = _methods(multilabel)
+    if method not in methods:
         kind = "several labels" if multilabel else "single labels"
-        raise OptionError(f"method must be one of {list(_METHODS[bool(multilabel)])} for {kind}, not {method!r}")
+        raise OptionError(f"method must be one of {methods} for {kind}, not {method!r}")
     if allow_empty and not multilabel:
         raise OptionError("allow_empty is for several labels: a single label is never empty")
     scores, one = _checked_scores(node_scores, hierarchy)
@@ -100,6 +101,12 @@ def most_violating(
         leaves = np.searchsorted(hierarchy.graph.leaves, y[hierarchy.graph.is_leaf[y]])
         found.append(MostViolating(tuple(hierarchy.leaves[k] for k in leaves), value, value + float(slack[t])))
     return found[0] if one else found
+
+
+def _methods(multilabel: bool) -> list[str]:
+    """What ``method`` can be."""
+    proving = [spec.name for spec in ORACLES.specs.values() if spec.answers]
+    return [AUTO, "exact", *(proving if multilabel else ["brute_force"])]
 
 
 def _made_loss(loss: str | type[Loss] | Loss, hierarchy: Hierarchy, multilabel: bool) -> Loss:
@@ -120,11 +127,8 @@ def _search_sets(
     if true is not None and delta is not None:
         rewards = np.array([s + delta.per_node(y, multilabel=True).rewards for s, y in zip(scores, true, strict=True)])
         rewards = rewards.reshape(scores.shape)
-    own: dict[str, bool] = {"integral": True} if method == "lp" else {}
-    if method not in ("lp", "brute_force"):
-        own = {} if graph.is_tree else {"exact": method == "exact"}
-        method = "tree_multilabel" if graph.is_tree else "dag_multilabel"
-    oracle = ORACLES[method](graph, allow_empty=allow_empty, **own)
+    name = AUTO if method == "exact" else method
+    oracle = answering_oracle(name, graph, allow_empty, exact=method != AUTO)
     chosen: Array = np.empty(scores.shape, oracle.dtype)
     value, bound = np.empty((2, len(scores)))
     oracle.solve(rewards, chosen, value, bound)

@@ -63,8 +63,6 @@ class Oracle(ABC):
     tolerance : float
         By how much of Σ|r| a bound may be too low, beyond the rounding of the rewards: where a search takes two label
         sets for equal. Certificates allow for it.
-    for_trees : bool
-        Whether it refuses a graph that is no tree.
     leaf_candidates : LeafCandidates, optional
         Finds the leaves that a label set could gain by, where most others need not be looked at.
     """
@@ -72,7 +70,6 @@ class Oracle(ABC):
     dtype: type = np.uint8
     exact: bool = False
     tolerance: float = 0.0
-    for_trees: bool = False
     leaf_candidates: LeafCandidates | None = None
 
     def __init__(self, graph: Graph, allow_empty: bool) -> None:

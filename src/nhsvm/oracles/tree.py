@@ -47,7 +47,7 @@ class TreeMultilabel(Oracle):
     array([ 2., -4.])
     """
 
-    exact = for_trees = True
+    exact = True
 
     def __init__(self, graph: Graph, *, allow_empty: bool = False) -> None:
         if not graph.is_tree:
