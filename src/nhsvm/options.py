@@ -78,8 +78,12 @@ def _known_oracle(name: str, value: object) -> None:
 def _known_solver(name: str, value: object) -> None:
     from nhsvm.engine import SOLVERS
 
-    if isinstance(value, type) or (value not in SOLVERS if isinstance(value, str) else not hasattr(value, "solve")):
-        raise OptionError(f"{name} must be one of {list(SOLVERS)} or an instance, not {value!r}")
+    if isinstance(value, str) and value in SOLVERS:
+        return
+    from nhsvm.engine import Solver
+
+    if not isinstance(value, Solver):
+        raise SOLVERS.refusal(value)
 
 
 def _known_class_weight(name: str, value: object) -> None:
@@ -389,9 +393,9 @@ class Preset:
     texts : mapping
         For the placeholders of the documentation: see ``_TEXTS``.
     learns_weights : bool
-        Whether the solver learns α.
+        Whether the solver has to learn α.
     independent : bool
-        Whether every leaf has a hinge of its own, as in HR-SVM.
+        Whether every leaf has a hinge of its own, as in HR-SVM, which the solver has to take.
     """
 
     auto_loss: str

@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from estimators.test_memory import SETS, X_TEST, H, X, y
 from nhsvm import HRSVM, HSVM, NHSVM, SSVM, FlatSVM, load
-from nhsvm.engine import Dual, Sgd
+from nhsvm.engine import Dual, Sgd, Solver
 from nhsvm.engine import storage as solver_memory
 from nhsvm.engine.storage.rows import RowWeights
 from nhsvm.errors import OptionError
@@ -158,8 +158,8 @@ def test_a_solver_has_its_own():
 
 
 def test_a_solver_that_measures_nothing_is_not_blamed_on_certify():
-    class Silent:
-        def solve(self, problem):
+    class Silent(Solver):
+        def solve(self, problem, state=None):
             return replace(Sgd(max_iter=1).solve(problem), certificate=Certificate(np.nan, np.nan), converged=True)
 
     with warnings.catch_warnings():

@@ -11,7 +11,7 @@ from sklearn.model_selection import KFold
 from sklearn.utils import get_tags
 
 from estimators.problems import DAG, TREE, indicator, make, make_sets
-from nhsvm import HSVM, NHSVM, FlatSVM
+from nhsvm import HRSVM, HSVM, NHSVM, FlatSVM
 from nhsvm.engine import Dual, Sgd
 from nhsvm.errors import NHSVMError, OptionError
 from nhsvm.estimators.options import cores, n_threads
@@ -97,6 +97,26 @@ def test_options_of_single_labels(options, what):
             NHSVM(TREE, **options).fit(X * np.nan, given)
     assert not get_tags(NHSVM(TREE, **options)).classifier_tags.multi_label
     assert get_tags(NHSVM(TREE)).classifier_tags.multi_label
+
+
+def test_a_solver_of_ones_own_says_what_it_can_do():
+    X, y = make_sets(n_samples=20)
+
+    class Single(Dual):
+        takes_sets = proves = False
+
+    class Unrelated:
+        solve = Dual().solve
+
+    assert HRSVM(TREE, solver=Single()).fit(*make(n_samples=20)).gap_ <= 1e-3  # as it derives from Dual
+    with pytest.raises(OptionError, match=r"label sets need solver='dual', not .*Single"):
+        NHSVM(TREE, solver=Single()).fit(X, y)
+    with pytest.raises(OptionError, match="warm_start goes with solver='dual'"):
+        NHSVM(TREE, solver=Single(), warm_start=True).fit(X, y)
+    with pytest.raises(
+        OptionError, match=r"solver must be one of \['dual', 'sgd', 'alternating'\] or an instance, not"
+    ):
+        NHSVM(TREE, solver=Unrelated()).fit(X, y)
 
 
 def test_losses_of_label_sets():

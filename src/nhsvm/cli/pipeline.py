@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 from nhsvm.cli.options import option
+from nhsvm.engine import SOLVERS
 from nhsvm.errors import DataError, OptionError
 from nhsvm.losses import LOSSES
 from nhsvm.options import OPTIONS
@@ -267,7 +268,7 @@ _SAID_HERE: dict[str, tuple[object, object]] = {
         LOSS_NAMES, _model(metavar="NAME", help=f"What a mistake costs: {', '.join(LOSS_NAMES)}.", shown="auto"),
     ),
     "solver": (
-        ("dual", "sgd", "alternating"), option(panel="Solver", help="Method.", shown="dual; alternating for SSVM"),
+        tuple(SOLVERS), option(panel="Solver", help="Method.", shown="dual; alternating for SSVM"),
     ),
 }  # fmt: skip
 """(type, field) of options that the command line has its own words for; a choice is a list of texts."""

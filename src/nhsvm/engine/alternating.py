@@ -63,6 +63,9 @@ class Alternating(Dual):
     has found.
     """
 
+    takes_hinges = False
+    learns_weights = True
+
     def kind_of(self, problem: Problem) -> type[Run]:
         if problem.graph is None:
             raise OptionError("solver='alternating' learns weights, so it needs to know the hierarchy: use SSVM")

@@ -29,7 +29,7 @@ import numpy as np
 
 from nhsvm.engine.certificate import gamma, largest_norms, largest_penalty, largest_primal, least_dual
 from nhsvm.engine.dual.plane_step import LEAST_STEP
-from nhsvm.engine.problem import Problem, Solution
+from nhsvm.engine.problem import Problem, Solution, Solver
 from nhsvm.engine.protocols import DualBlock, SampleBatch, Weights
 from nhsvm.engine.samples import Updates
 from nhsvm.objective import Certificate, penalty
@@ -422,7 +422,7 @@ def _sum(gaps: list[FloatArray]) -> float:
 
 
 @dataclass(frozen=True)
-class Dual:
+class Dual(Solver):
     """Block dual ascent.
 
     Parameters
@@ -449,6 +449,8 @@ class Dual:
     seed: int = 0
     callback: Callback | None = None
     certify: bool = True
+
+    takes_hinges = True
 
     def solve(self, problem: Problem, state: DualBlock | None = None) -> Solution:
         """Solve from the given dual variables (``planes`` of a solution), which are changed, or from zero."""
@@ -477,6 +479,8 @@ class Dual:
 
     def kind_of(self, problem: Problem) -> type[Run]:
         """How a problem is solved."""
+        from nhsvm.engine import leaf_search, single_label  # noqa: F401 - each says how its kind of problem is solved
+
         return KINDS[type(problem)](problem)
 
 

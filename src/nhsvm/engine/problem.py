@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -270,18 +271,45 @@ class Solution:
     rounding: float = 0.0
 
 
-class Solver(Protocol):
-    """A way to solve problems; ``state`` is what an earlier solution left for a warm start."""
+class Solver(ABC):
+    """A way to solve problems; solvers of your own derive from it.
 
-    def solve(self, problem: Any, state: Any = ..., /) -> Solution: ...
+    Attributes
+    ----------
+    takes_sets, takes_hinges : bool
+        Whether it solves problems of label sets, and those of :mod:`nhsvm.engine.hinges`.
+    takes_rows : bool
+        Whether it learns weights in rows too, and not only as a table.
+    learns_weights : bool
+        Whether it learns α.
+    proves : bool
+        Whether it goes on until the gap is ``tol``, from the dual variables that another solution left if it is given
+        some, and can do without the proof.
+    streams : bool
+        Whether it can learn from one part of the data after the other: as a :class:`StreamingSolver`.
+    """
+
+    takes_sets: ClassVar[bool] = True
+    takes_hinges: ClassVar[bool] = False
+    takes_rows: ClassVar[bool] = True
+    learns_weights: ClassVar[bool] = False
+    proves: ClassVar[bool] = True
+    streams: ClassVar[bool] = False
+
+    @abstractmethod
+    def solve(self, problem: Any, state: Any = None, /) -> Solution:
+        """Solve it; ``state`` is what an earlier solution left for a warm start."""
 
 
-@runtime_checkable
-class StreamingSolver(Solver, Protocol):
+class StreamingSolver(Solver):
     """One that can learn from one part of the data after the other."""
 
+    streams = True
+
+    @abstractmethod
     def begin(self, problem: Any, /) -> Any:
         """The state before the first part."""
 
+    @abstractmethod
     def partial(self, problem: Any, state: Any, /) -> None:
         """Learn from one more part, which changes the state."""

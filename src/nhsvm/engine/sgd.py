@@ -33,7 +33,7 @@ import scipy.sparse as sp
 
 from nhsvm._jit import inlined, kernel
 from nhsvm.engine.certificate import UNIT, excess, gamma, largest_penalty, largest_primal, least_dual
-from nhsvm.engine.problem import SingleLabelProblem, Solution
+from nhsvm.engine.problem import SingleLabelProblem, Solution, StreamingSolver
 from nhsvm.engine.storage.table import TableWeights
 from nhsvm.errors import OptionError
 from nhsvm.objective import Certificate
@@ -85,7 +85,7 @@ class SgdState:
 
 
 @dataclass(frozen=True)
-class Sgd:
+class Sgd(StreamingSolver):
     """Pegasos.
 
     Parameters
@@ -131,6 +131,7 @@ class Sgd:
     callback: Callback | None = None
 
     tuning: ClassVar[SgdTuning] = SgdTuning()
+    takes_sets = takes_rows = proves = False
 
     def __post_init__(self) -> None:
         if self.step not in _POWERS or self.average not in _AVERAGES:

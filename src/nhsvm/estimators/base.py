@@ -32,7 +32,7 @@ from nhsvm.estimators.options import (
     check_single,
     n_threads,
     seed_of,
-    streams,
+    solver_of,
     why_no_sets,
 )
 from nhsvm.estimators.problem import (
@@ -78,7 +78,7 @@ class Stream(NamedTuple):
 
 
 def _by_parts(estimator: HierarchicalSVM) -> bool:
-    if not streams(estimator):
+    if not solver_of(estimator).streams:
         raise AttributeError(f"partial_fit needs {type(estimator).__name__}(solver='sgd')")
     return True
 
@@ -180,7 +180,7 @@ class HierarchicalSVM(Answering, ClassifierMixin, BaseEstimator):  # type: ignor
         """Solve the problem, make ``model_`` of the solution, and calibrate it."""
         folds = problem.folds(self)
         whole = self._continued(problem)
-        if not streams(self):
+        if solver_of(self).takes_rows:
             warn_if_tight(whole.solved)
         solution = self._solver().solve(whole.solved, *self._dual_start(whole.solved))
         self._store(whole, solution)
@@ -329,9 +329,6 @@ class HierarchicalSVM(Answering, ClassifierMixin, BaseEstimator):  # type: ignor
         return other
 
     # -- what options stand for ----------------------------------------------------------------------------------------
-
-    def _check_solver(self) -> None:
-        """Raise an OptionError for a solver that cannot solve this estimator's problem."""
 
     def _loss(self, auto: str, hierarchy: Hierarchy, alpha: FloatArray) -> Loss:
         name = auto if isinstance(self.loss, str) and self.loss == "auto" else self.loss

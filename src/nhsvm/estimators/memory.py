@@ -15,7 +15,7 @@ import scipy.sparse as sp
 
 from nhsvm.columns import Columns
 from nhsvm.errors import MemoryWarning, OptionError
-from nhsvm.estimators.options import streams
+from nhsvm.estimators.options import solver_of
 from nhsvm.hierarchy import Hierarchy
 from nhsvm.sizes import readable_bytes, two_sizes
 from nhsvm.typing import Estimator, IntArray, LabelsLike, MatrixLike, PtrArray
@@ -219,17 +219,17 @@ def estimate_of(problem: LearningProblem, model: Estimator) -> MemoryEstimate:
     from nhsvm.engine.storage import table_bytes
     from nhsvm.engine.storage.addresses import ADDRESS_BYTES, KEPT
 
-    solved, by_parts = problem.solved, streams(model)
+    solved, solver = problem.solved, solver_of(model)
     X, columns, limit = solved.X, solved.columns, solved.memory
     assert limit is not None  # estimators always have one
     table = table_bytes(X.shape[1], columns.n_columns, solved.dtype)
-    rows = None if by_parts else _rows_bytes(solved)
-    dual = 0 if by_parts else EXPECTED.room * EXPECTED.labels * EXPECTED.plane * X.shape[0]
+    rows = _rows_bytes(solved) if solver.takes_rows else None
+    dual = EXPECTED.room * EXPECTED.labels * EXPECTED.plane * X.shape[0] if solver.proves else 0
     if rows is not None and not problem.labels.multilabel:
         on_paths = EXPECTED.labels * float(columns.paths.sizes().mean())  # columns on the paths of a sample's labels
         dual += min(KEPT * ADDRESS_BYTES, int(X.nnz * on_paths) * _index_bytes(columns))
     samples = sum(part.nbytes for part in (X.data, X.indices, X.indptr)) if sp.issparse(X) else X.nbytes
-    only_table = not sp.issparse(X) or by_parts
+    only_table = not sp.issparse(X) or not solver.takes_rows
     return MemoryEstimate(int(samples), table, table if rows is None else rows, dual, limit, only_table)
 
 

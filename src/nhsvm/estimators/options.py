@@ -16,6 +16,7 @@ from nhsvm.options import OPTIONS, set_oracles
 from nhsvm.typing import Callback, Record, Seed
 
 if TYPE_CHECKING:
+    from nhsvm.engine import Solver
     from nhsvm.estimators.base import HierarchicalSVM
 
 
@@ -26,24 +27,34 @@ def check_options(estimator: HierarchicalSVM) -> None:
         raise OptionError(f"hierarchy must be a Hierarchy or None, not a {type(hierarchy).__name__}")
     for name in estimator._preset.options():
         OPTIONS[name].check(name, getattr(estimator, name))
-    estimator._check_solver()
+    solver = solver_of(estimator)
+    _check_preset(estimator, solver)
     if estimator.margin == "normalized" and not (
         isinstance(estimator.loss, str) and estimator.loss in ("auto", "normalized")
     ):
         raise OptionError(
             f"margin='normalized' (Eq. 13) has a loss of its own; leave loss='auto', not {estimator.loss!r}"
         )
-    if not estimator.certify and streams(estimator):
+    if not estimator.certify and not solver.proves:
         raise OptionError(
             "certify=False goes with solver='dual'; solver='sgd' measures its objective to know when to stop"
         )
-    if estimator.warm_start and streams(estimator):
+    if estimator.warm_start and not solver.proves:
         raise OptionError("warm_start goes with solver='dual'; solver='sgd' has partial_fit instead")
+
+
+def _check_preset(estimator: HierarchicalSVM, solver: type[Solver]) -> None:
+    """Raise an OptionError for a solver that cannot solve what this estimator poses."""
+    name, preset = type(estimator).__name__, estimator._preset
+    if preset.learns_weights and not solver.learns_weights:
+        raise OptionError(f"{name} learns weights, which takes solver='alternating', not {estimator.solver!r}")
+    if preset.independent and not solver.takes_hinges:
+        raise OptionError(f"{name} takes solver='dual' or an instance of nhsvm.engine.Dual, not {estimator.solver!r}")
 
 
 def why_no_sets(estimator: HierarchicalSVM) -> str | None:
     """Why an estimator with these options cannot learn from label sets; None if it can."""
-    if streams(estimator):
+    if not solver_of(estimator).takes_sets:
         return f"label sets need solver='dual', not {estimator.solver!r}"
     if estimator.class_weight is not None:
         return (
@@ -66,13 +77,14 @@ def check_single(estimator: HierarchicalSVM) -> None:
         raise OptionError(f"{name} is for label sets, but y has one label a sample, where only differences count")
 
 
-def streams(estimator: HierarchicalSVM) -> bool:
-    """Whether the estimator's solver can learn from one part of the data after the other."""
-    from nhsvm.engine import SOLVERS, StreamingSolver
+def solver_of(estimator: HierarchicalSVM) -> type[Solver]:
+    """The class of an estimator's solver, which says what it can do; of one that will be refused, the base of all."""
+    from nhsvm.engine import SOLVERS, Solver
 
     solver = estimator.solver
-    kind = SOLVERS.get(solver) if isinstance(solver, str) else type(solver)
-    return kind is not None and issubclass(kind, StreamingSolver)
+    if isinstance(solver, str):
+        return SOLVERS.get(solver, Solver)
+    return type(solver) if isinstance(solver, Solver) else Solver
 
 
 def n_threads(n_jobs: int | None) -> int:

@@ -103,16 +103,6 @@ class SSVM(HierarchicalSVM):
         self._dual = dual._replace(state=deepcopy(dual.state))
         return self
 
-    def _check_solver(self) -> None:
-        if isinstance(self.solver, str):
-            learns = self.solver == "alternating"
-        else:  # its module is loaded already
-            from nhsvm.engine import Alternating
-
-            learns = isinstance(self.solver, Alternating)
-        if not learns:
-            raise OptionError(f"SSVM learns weights, which takes solver='alternating', not {self.solver!r}")
-
     def _loss(self, auto: str, hierarchy: Hierarchy, alpha: FloatArray) -> Loss:
         loss = super()._loss(auto, hierarchy, alpha)
         if loss.needs_weights:
@@ -169,13 +159,3 @@ class HRSVM(HierarchicalSVM):
             ),
         },
     )
-
-    def _check_solver(self) -> None:
-        if isinstance(self.solver, str):
-            plain = self.solver == "dual"
-        else:
-            from nhsvm.engine import Dual
-
-            plain = type(self.solver) is Dual
-        if not plain:  # others learn weights, or have no such hinges
-            raise OptionError(f"HRSVM takes solver='dual' or an instance of nhsvm.engine.Dual, not {self.solver!r}")

@@ -14,7 +14,7 @@ from sklearn.pipeline import Pipeline
 
 from nhsvm.errors import DataError, MemoryWarning, NHSVMError, OptionError
 from nhsvm.estimators.base import HierarchicalSVM
-from nhsvm.estimators.options import streams
+from nhsvm.estimators.options import solver_of
 from nhsvm.estimators.problem import LearningProblem
 from nhsvm.model_selection.grid import Setting, costs, last_name, last_step
 from nhsvm.model_selection.held_out import Parts, Scores
@@ -103,7 +103,7 @@ def _joined(steps: Pipeline | None, model: HierarchicalSVM, like: Estimator) -> 
 
 def _go_on(model: HierarchicalSVM) -> None:
     """Let the next fits of a model start from the last one, if its solver can."""
-    model.set_params(warm_start=not streams(model))
+    model.set_params(warm_start=solver_of(model).proves)
 
 
 def _detached(model: HierarchicalSVM) -> HierarchicalSVM:
@@ -233,7 +233,7 @@ class Fits:
             return None
         found = self.scores.of(model, X_out, self.parts, lambda: _joined(steps, _detached(model), self.estimator))
         state = DONE
-        if model.gap_ > model.tol and (cut or not streams(model)):
+        if model.gap_ > model.tol and (cut or solver_of(model).proves):
             state = CUT if cut else OPEN if isfinite(model.gap_) else UNPROVED
         params = path.setting.params | {last_name(self.estimator, "C"): C}
         return Trial(
