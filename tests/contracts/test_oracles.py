@@ -91,6 +91,7 @@ def test_a_memory_is_declared_and_used_or_refused(kind, allow_empty):
     oracle = make(kind, graph, allow_empty=allow_empty)
     rewards, rows = random_rewards(graph, "noise", 4, n=5), np.array([8, 0, 3, 2, 5])
     memory = oracle.memory(9)
+    assert oracle.remembers(9) == (memory is not None)
     arrays = np.empty(rewards.shape, oracle.dtype), *np.empty((2, 5))
     with pytest.raises(OptionError, match="memory and rows go together"):
         oracle.solve(rewards, *arrays, rows=rows)

@@ -335,6 +335,7 @@ def test_no_memory_beyond_600_megabytes():
     oracle = DagMultilabel(graph)
     most = 600_000_000 // (4 * oracle.memory(1).shares.shape[1] + 100)  # 800 nodes, eight a byte
     assert oracle.memory(most + 1) is None
+    assert (oracle.remembers(most), oracle.remembers(most + 1)) == (True, False)
     assert oracle.memory(most) is not None  # not written to, so it takes no memory
     with pytest.raises(OptionError, match="memory and rows go together"):
         oracle.solve(np.zeros((1, 800)), np.empty((1, 800), np.uint8), np.empty(1), np.empty(1), oracle.memory(1))

@@ -298,8 +298,8 @@ def kind_of(problem: LabelSetProblem) -> type[Run]:
     """How a problem of label sets is solved."""
     if problem.answers is None and problem.nests:
         return TreeAscent
-    remembers = problem.oracle.memory(problem.n_samples) is not None
-    return LeafAscent if problem.oracle.leaf_candidates is not None and not remembers else DagAscent
+    oracle = problem.oracle
+    return DagAscent if oracle.leaf_candidates is None or oracle.remembers(problem.n_samples) else LeafAscent
 
 
 KINDS[LabelSetProblem] = kind_of

@@ -83,6 +83,10 @@ class Oracle(ABC):
         """
         return (self,)
 
+    def remembers(self, n_samples: int) -> bool:
+        """Whether it has a memory of so many samples."""
+        return False
+
     def memory(self, n_samples: int) -> Memory | None:
         """Room for what :meth:`solve` may keep of samples that are queried again; None if it keeps nothing."""
         return None

@@ -118,11 +118,17 @@ class DagMultilabel(Oracle):
         other.budget, other.exact, other._branches = budget, False, False
         return other
 
+    def remembers(self, n_samples: int) -> bool:
+        """Whether shares and sets of so many samples take little enough memory."""
+        return n_samples * (4 * self._n_shares + -(-self.graph.n_nodes // 8)) <= TUNING.memory
+
     def memory(self, n_samples: int) -> Memory | None:
         """Shares and sets of samples that will be queried again; None if they took too much memory."""
-        n_nodes, n_edges = self.graph.n_nodes, len(self.plan.links.child)
-        few = n_samples * (4 * n_edges + -(-n_nodes // 8)) <= TUNING.memory
-        return make_memory(n_samples, n_nodes, n_edges) if few else None
+        return make_memory(n_samples, self.graph.n_nodes, self._n_shares) if self.remembers(n_samples) else None
+
+    @property
+    def _n_shares(self) -> int:
+        return len(self.plan.links.child)
 
     @property
     def _limits(self) -> Limits:
