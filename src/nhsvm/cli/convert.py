@@ -291,9 +291,7 @@ def _fit_counts(steps: Steps, frequency: PtrArray, total: float, n_rows: int, dt
             idf += 1.0
             step.idf_, step.n_features_in_ = idf, len(frequency)
         elif name == "bm25":
-            step.idf_ = np.log1p((n_rows - frequency + 0.5) / (frequency + 0.5))
-            step.average_length_ = total / n_rows
-            step.n_features_in_ = len(frequency)
+            step.fit_totals(n_rows, frequency, total)
         else:  # learns nothing but the number of features
             step.fit(sp.csr_array((1, len(frequency)), dtype=dtype))
 

@@ -8,7 +8,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from nhsvm.errors import DataError, OptionError
-from nhsvm.typing import FloatArray, LabelsLike, Matrix, MatrixLike
+from nhsvm.typing import FloatArray, LabelsLike, Matrix, MatrixLike, PtrArray
 
 
 class BM25Transformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -55,6 +55,7 @@ class BM25Transformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  #
 
     idf_: FloatArray
     average_length_: float
+    n_features_in_: int
 
     def __init__(self, *, k1: float = 1.2, b: float = 0.75) -> None:
         self.k1 = k1
@@ -72,8 +73,21 @@ class BM25Transformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  #
         X = self._checked(X, reset=True)
         n_samples, n_features = X.shape
         frequency = np.bincount(X.indices, minlength=n_features) if sp.issparse(X) else np.count_nonzero(X, axis=0)
+        return self.fit_totals(n_samples, frequency, float(X.sum(dtype=np.float64)))
+
+    def fit_totals(self, n_samples: int, frequency: PtrArray, total: float) -> BM25Transformer:
+        """Learn from totals of documents that are read a part at a time.
+
+        Parameters
+        ----------
+        n_samples : int
+        frequency : array of n_features
+            Documents that have the term.
+        total : float
+            Of all counts.
+        """
         self.idf_ = np.log1p((n_samples - frequency + 0.5) / (frequency + 0.5))
-        self.average_length_ = float(X.sum(dtype=np.float64)) / n_samples
+        self.average_length_, self.n_features_in_ = total / n_samples, len(frequency)
         return self
 
     def transform(self, X: MatrixLike) -> Matrix:
