@@ -17,6 +17,7 @@ import scipy.sparse as sp
 from nhsvm.errors import OptionError
 from nhsvm.hierarchy import Hierarchy, VirtualLeaf
 from nhsvm.hierarchy.labels import public
+from nhsvm.pipelines import pipeline_parts
 from nhsvm.plots import plot_explanation
 from nhsvm.sizes import is_count
 from nhsvm.storage.samples import Samples
@@ -100,11 +101,11 @@ def features_of(model: Estimator) -> Array | None:
 
 def _split(model: Estimator) -> tuple[Estimator | None, Estimator]:
     """(what comes before the estimator, or None; the estimator)."""
-    steps, estimator = (model[:-1], model[-1]) if hasattr(model, "steps") else (None, model)
+    steps, estimator, _ = pipeline_parts(model)
     if not hasattr(estimator, "explain"):
         kind = type(estimator).__name__
         raise OptionError(f"only an estimator of nhsvm, or a pipeline that ends in one, can be explained, not {kind}")
-    return (steps or None), estimator
+    return steps, estimator
 
 
 # -- what an explanation holds -----------------------------------------------------------------------------------------

@@ -314,7 +314,7 @@ def _feature_names(loaded: LoadedModel) -> range | Array | list[str] | None:
 
     names: Array | list[str] | None = features_of(loaded.model)
     note = loaded.note
-    if names is None and not loaded.is_pipeline:
+    if names is None and not loaded.steps:
         if "first_feature" in note:
             return range(note["first_feature"], note["first_feature"] + note["n_features"])
         return note.get("feature_names", note.get("feature_numbers"))

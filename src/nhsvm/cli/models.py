@@ -17,6 +17,7 @@ from nhsvm.cli.inputs import LabelOptions, SampleOptions, Source
 from nhsvm.cli.options import option
 from nhsvm.cli.pipeline import refuse_made
 from nhsvm.errors import DataError, FileFormatError, NHSVMError, OptionError
+from nhsvm.pipelines import pipeline_parts
 
 if TYPE_CHECKING:
     from nhsvm.datasets import Dataset
@@ -74,21 +75,17 @@ class LoadedModel:
     @property
     def steps(self) -> list[Estimator]:
         """The transformers before the estimator."""
-        return [step for _, step in self.model.steps[:-1]] if self.is_pipeline else []
-
-    @property
-    def is_pipeline(self) -> bool:
-        return hasattr(self.model, "steps")
+        return [step for _, step in pipeline_parts(self.model).steps]
 
     @property
     def svm(self) -> Estimator:
         """The estimator, without the transformers before it."""
-        return self.model[-1] if self.is_pipeline else self.model
+        return pipeline_parts(self.model).last
 
     @property
     def reads_text(self) -> bool:
         """Whether samples are texts, not features."""
-        return self.is_pipeline and hasattr(self.model[0], "build_analyzer")
+        return any(hasattr(step, "build_analyzer") for step in self.steps[:1])
 
     @property
     def is_multilabel(self) -> bool:
@@ -104,10 +101,11 @@ class LoadedModel:
 
     def transformed(self, inputs: MatrixLike) -> MatrixLike:
         """Such inputs as the features that the estimator sees."""
-        if not self.is_pipeline:
+        before = pipeline_parts(self.model).before
+        if before is None:
             return inputs
         try:
-            return self.model[:-1].transform(inputs)
+            return before.transform(inputs)
         except (TypeError, ValueError) as error:
             if isinstance(error, NHSVMError):
                 raise

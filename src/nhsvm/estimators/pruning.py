@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from nhsvm.errors import OptionError
 from nhsvm.estimators.base import HierarchicalSVM
+from nhsvm.pipelines import pipeline_parts
 from nhsvm.sizes import is_number
 from nhsvm.typing import Estimator, LabelsLike, MatrixLike
 
@@ -107,13 +107,14 @@ def prune(
     True
     """
     _check(share, threshold, X, y)
-    svm = model[-1] if isinstance(model, Pipeline) else model
+    parts = pipeline_parts(model)
+    svm = parts.last
     if not isinstance(svm, HierarchicalSVM):
         raise OptionError(f"prune takes a model of nhsvm, or a pipeline that ends in one, not a {type(svm).__name__}")
     check_is_fitted(svm)
     before, after = svm.model_.weights, svm.model_.pruned(share, threshold).weights
     smaller = svm._with_model(replace(svm.model_, weights=after))
-    made = Pipeline([*model.steps[:-1], (model.steps[-1][0], smaller)]) if isinstance(model, Pipeline) else smaller
+    made = parts.ending_in(smaller)
     n_weights, n_kept = (kept.count_nonzero() - int(np.count_nonzero(kept.constant)) for kept in (before, after))
     effect = None if X is None else effect_of(model, made, X, y)
     return Pruned(made, n_weights, n_kept, before.nbytes, after.nbytes, effect)

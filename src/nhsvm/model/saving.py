@@ -29,6 +29,7 @@ from nhsvm.model.steps import is_pipeline, pipeline_of, steps_of
 from nhsvm.model.values import Decoder, Encoder, NotStorable, decode_array, encode_array, group
 from nhsvm.oracles import ORACLES
 from nhsvm.oracles.choice import AUTO
+from nhsvm.pipelines import pipeline_parts
 from nhsvm.typing import JSON, Array, Estimator, Options, Record
 
 ESTIMATORS = dict.fromkeys(("FlatSVM", "HRSVM", "HSVM", "NHSVM", "SSVM"), "nhsvm.estimators")
@@ -81,7 +82,7 @@ def save(
     from sklearn.utils.validation import check_is_fitted
 
     encoder, pipeline = Encoder(), is_pipeline(model)
-    estimator = model[-1] if pipeline and len(model) else model
+    estimator = pipeline_parts(model).last if pipeline else model
     name = type(estimator).__name__
     if name not in ESTIMATORS or type(estimator) is not _estimator_class(name):
         raise OptionError(

@@ -8,7 +8,6 @@ from itertools import product
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.pipeline import Pipeline
 
 from nhsvm.columns import make_columns
 from nhsvm.errors import OptionError
@@ -17,6 +16,7 @@ from nhsvm.estimators.options import check_options, check_single, why_no_sets
 from nhsvm.estimators.problem import loss_weights
 from nhsvm.hierarchy import Hierarchy
 from nhsvm.losses import Loss
+from nhsvm.pipelines import pipeline_parts
 from nhsvm.sizes import is_number
 from nhsvm.typing import Estimator, Options
 from nhsvm.weights import SCHEME_OPTIONS, SCHEMES, node_weights
@@ -89,17 +89,12 @@ def paper_grid(hierarchy: Hierarchy | None = None, *, multilabel: bool = False) 
 
 def last_step(estimator: Estimator) -> HierarchicalSVM:
     """The estimator itself, or the last step of a pipeline: one of ours."""
-    last = estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
+    last = pipeline_parts(estimator).last
     if not isinstance(last, HierarchicalSVM):
         raise OptionError(
             f"tune takes an estimator of nhsvm, or a Pipeline that ends in one, not {type(last).__name__}"
         )
     return last
-
-
-def last_name(estimator: Estimator, name: str) -> str:
-    """The name of a parameter of the last step, for ``set_params`` of the whole."""
-    return f"{estimator.steps[-1][0]}__{name}" if isinstance(estimator, Pipeline) else name
 
 
 def costs(C: object, lam: object) -> tuple[float, ...] | None:
@@ -144,7 +139,8 @@ def make_plan(estimator: Estimator, grid: Grid, Cs: tuple[float, ...] | None, mu
             accepted.setdefault(key, setting)
         _check_values(usable, against)
         refused += [(show_setting(setting.shown), reason) for setting, reason in against]
-    names = dict.fromkeys(name for part in parts for name in part if name not in ("C", last_name(estimator, "C")))
+    cost = "C", pipeline_parts(estimator).parameter("C")
+    names = dict.fromkeys(name for part in parts for name in part if name not in cost)
     return Plan(tuple(accepted.values()), tuple(dict.fromkeys(refused)), tuple(names))
 
 
@@ -163,7 +159,7 @@ def _why_refused(estimator: Estimator, setting: Setting, multilabel: bool) -> st
     """The reason, or None if it would not."""
     made = clone(estimator)
     try:
-        made.set_params(**setting.params, **{last_name(estimator, "C"): setting.Cs[0]})
+        made.set_params(**setting.params, **{pipeline_parts(estimator).parameter("C"): setting.Cs[0]})
     except ValueError as error:  # another last step, which lacks a parameter
         return str(error)
     last = last_step(made)
@@ -211,14 +207,14 @@ def _settings(estimator: Estimator, part: GridPart, Cs: tuple[float, ...] | None
     lists = {_known(estimator, name): (name, _values(name, values)) for name, values in part.items()}
     if len(lists) < len(part):
         raise OptionError(f"the grid names a parameter twice: {sorted(part)}")
-    C_name = last_name(estimator, "C")
+    whole = pipeline_parts(estimator)
+    C_name = whole.parameter("C")
     if C_name in lists:
         if Cs is not None:
             raise OptionError("C is given twice: in the grid, and as C= or lam=")
         Cs = costs(lists.pop(C_name)[1], None)
     _check_scheme_options(estimator, lists)
-    last = {last_name(estimator, name) for name in last_step(estimator).get_params(deep=False)} | set(SCHEME_OPTIONS)
-    last |= {estimator.steps[-1][0]} if isinstance(estimator, Pipeline) else set()
+    last = {whole.parameter(name) for name in whole.last.get_params(deep=False)} | {whole.name, *SCHEME_OPTIONS}
     for choice in product(*(range(len(values)) for _, values in lists.values())):
         chosen = {name: values[k] for k, (name, (_, values)) in zip(choice, lists.items(), strict=True)}
         shown = {short: chosen[name] for name, (short, _) in lists.items()}
@@ -232,7 +228,7 @@ def _known(estimator: Estimator, name: object) -> str:
     if isinstance(name, str) and name in estimator.get_params():
         return name
     if isinstance(name, str) and name in last:
-        return last_name(estimator, name)
+        return pipeline_parts(estimator).parameter(name)
     if name in SCHEME_OPTIONS and "weights" in last:
         return str(name)
     what = type(last_step(estimator)).__name__
@@ -251,7 +247,7 @@ def _options_of(scheme: object) -> list[str]:
 
 
 def _check_scheme_options(estimator: Estimator, lists: Mapping[str, tuple[str, list[object]]]) -> None:
-    name = last_name(estimator, "weights")
+    name = pipeline_parts(estimator).parameter("weights")
     schemes = lists[name][1] if name in lists else [last_step(estimator).weights]
     for option in SCHEME_OPTIONS:
         if option in lists and not any(option in _options_of(scheme) for scheme in schemes):
@@ -261,7 +257,7 @@ def _check_scheme_options(estimator: Estimator, lists: Mapping[str, tuple[str, l
 
 def _with_scheme(estimator: Estimator, chosen: Options, shown: Options) -> Options:
     """Parameters with the options of the scheme put into it; options that it lacks are dropped from ``shown`` too."""
-    name = last_name(estimator, "weights")
+    name = pipeline_parts(estimator).parameter("weights")
     options = {option: chosen.pop(option) for option in SCHEME_OPTIONS if option in chosen}
     scheme = chosen[name] if name in chosen else last_step(estimator).weights
     known = _options_of(scheme) if options else []

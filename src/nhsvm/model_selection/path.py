@@ -10,15 +10,15 @@ from typing import NamedTuple
 
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.pipeline import Pipeline
 
 from nhsvm.errors import DataError, MemoryWarning, NHSVMError, OptionError
 from nhsvm.estimators.base import HierarchicalSVM
 from nhsvm.estimators.options import solver_of
 from nhsvm.estimators.problem import LearningProblem
-from nhsvm.model_selection.grid import Setting, costs, last_name, last_step
+from nhsvm.model_selection.grid import Setting, costs, last_step
 from nhsvm.model_selection.held_out import Parts, Scores
 from nhsvm.model_selection.result import CUT, DONE, OPEN, UNPROVED, Trial, Untried
+from nhsvm.pipelines import pipeline_parts
 from nhsvm.typing import Estimator, LabelsLike, MatrixLike, Record, SampleWeights
 
 FALLEN, LATE, STOPPED = "the score had fallen", "time budget", "interrupted"
@@ -75,30 +75,16 @@ def regularization_path(
 def _path(
     estimator: Estimator, X: MatrixLike, y: LabelsLike, values: tuple[float, ...], sample_weight: SampleWeights
 ) -> Iterator[tuple[float, Estimator]]:
-    steps, model = split_pipeline(estimator)
-    if steps is not None:
-        X = steps.fit_transform(X, y)
+    parts = pipeline_parts(estimator)
+    model = parts.last
+    if parts.before is not None:
+        X = parts.before.fit_transform(X, y)
     warm = model.warm_start
     _go_on(model)
     problem = model.make_problem(X, y, sample_weight)
     for C in values:
         model.set_params(C=C).fit_problem(problem)
-        yield C, _joined(steps, _detached(model).set_params(warm_start=warm), estimator)
-
-
-def split_pipeline(estimator: Estimator) -> tuple[Pipeline | None, HierarchicalSVM]:
-    """(steps before the last as a pipeline, or None if there are none; the last step)."""
-    if not isinstance(estimator, Pipeline):
-        return None, estimator
-    return (estimator[:-1] if len(estimator.steps) > 1 else None), estimator.steps[-1][1]
-
-
-def _joined(steps: Pipeline | None, model: HierarchicalSVM, like: Estimator) -> Estimator:
-    """The opposite: a pipeline of fitted parts, if ``like`` is one."""
-    if not isinstance(like, Pipeline):
-        return model
-    before = [] if steps is None else steps.steps
-    return Pipeline([*before, (like.steps[-1][0], model)])
+        yield C, parts.ending_in(_detached(model).set_params(warm_start=warm))
 
 
 def _go_on(model: HierarchicalSVM) -> None:
@@ -160,7 +146,7 @@ class SearchPath:
 class _Samples(NamedTuple):
     """Samples as the last step of a pipeline takes them, and what has made them so."""
 
-    steps: Pipeline | None
+    steps: Estimator | None
     X: MatrixLike
     X_out: MatrixLike
 
@@ -176,10 +162,11 @@ class Fits:
 
     def begin(self, path: SearchPath) -> HierarchicalSVM:
         """An estimator with the path's setting, which goes on from fit to fit."""
-        steps, model = split_pipeline(clone(self.estimator).set_params(**path.setting.params))
+        parts = pipeline_parts(clone(self.estimator).set_params(**path.setting.params))
+        model: HierarchicalSVM = parts.last
         if path.setting.steps not in self._transformed:
-            self._transformed[path.setting.steps] = self._transform(steps)
-        if self.tol is not None and last_name(self.estimator, "tol") not in path.setting.params:
+            self._transformed[path.setting.steps] = self._transform(parts.before)
+        if self.tol is not None and parts.parameter("tol") not in path.setting.params:
             model.set_params(tol=max(self.tol, model.tol))
         if self.n_jobs is not None:
             model.set_params(n_jobs=self.n_jobs)
@@ -188,7 +175,7 @@ class Fits:
         _go_on(model)
         return model
 
-    def _transform(self, steps: Pipeline | None) -> _Samples:
+    def _transform(self, steps: Estimator | None) -> _Samples:
         if steps is None:
             return _Samples(None, self.parts.X, self.parts.X_out)
         try:
@@ -210,6 +197,7 @@ class Fits:
             path.model = self.begin(path)
         model, C, own = path.model, path.left[0], path.model.callback
         steps, X, X_out = self._transformed[path.setting.steps]
+        pipeline = pipeline_parts(self.estimator)._replace(before=steps)
         cut = False
 
         def callback(record: Record) -> bool:
@@ -231,11 +219,11 @@ class Fits:
         model.set_params(callback=own)
         if model.interrupted_:
             return None
-        found = self.scores.of(model, X_out, self.parts, lambda: _joined(steps, _detached(model), self.estimator))
+        found = self.scores.of(model, X_out, self.parts, lambda: pipeline.ending_in(_detached(model)))
         state = DONE
         if model.gap_ > model.tol and (cut or solver_of(model).proves):
             state = CUT if cut else OPEN if isfinite(model.gap_) else UNPROVED
-        params = path.setting.params | {last_name(self.estimator, "C"): C}
+        params = path.setting.params | {pipeline.parameter("C"): C}
         return Trial(
             params, path.setting.shown, C, found, seconds, model.n_iter_, model.gap_, self.parts.n_train, state
         )

@@ -12,11 +12,12 @@ from sklearn.base import clone
 
 from nhsvm.checks import flag
 from nhsvm.errors import OptionError
-from nhsvm.model_selection.grid import PAPER_LAMBDAS, Costs, Grid, costs, last_name, last_step, make_plan
+from nhsvm.model_selection.grid import PAPER_LAMBDAS, Costs, Grid, costs, last_step, make_plan
 from nhsvm.model_selection.held_out import Scoring, make_parts, make_scores
-from nhsvm.model_selection.path import Fits, SearchPath, follow, split_pipeline
+from nhsvm.model_selection.path import Fits, SearchPath, follow
 from nhsvm.model_selection.result import CUT, Trial, Tuning, choose
 from nhsvm.options import check_threads
+from nhsvm.pipelines import pipeline_parts
 from nhsvm.registry import Declared, Option
 from nhsvm.sizes import is_number
 from nhsvm.typing import AnySeed, Estimator, LabelsLike, MatrixLike, SampleWeights
@@ -226,11 +227,12 @@ def refit_best(
     """
     began = perf_counter()
     model = clone(estimator).set_params(**found.best_params)
-    last = split_pipeline(model)[1]
+    parts = pipeline_parts(model)
+    last = parts.last
     own = last.n_jobs
     if n_jobs is not None:
         last.set_params(n_jobs=n_jobs)
-    weight = {} if sample_weight is None else {last_name(model, "sample_weight"): sample_weight}
+    weight = {} if sample_weight is None else {parts.parameter("sample_weight"): sample_weight}
     model.fit(X, y, **weight)
     last.set_params(n_jobs=own)
     interrupted = found.interrupted or last.interrupted_  # a model that was stopped is whole, and knows its gap

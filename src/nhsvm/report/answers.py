@@ -9,7 +9,6 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
-from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
@@ -21,6 +20,7 @@ from nhsvm.estimators.options import n_threads
 from nhsvm.hierarchy import Hierarchy
 from nhsvm.hierarchy.drawing import summary
 from nhsvm.metrics.inputs import closures, indicator
+from nhsvm.pipelines import pipeline_parts
 from nhsvm.report.record import Counts, Reliability
 from nhsvm.typing import Array, BoolArray, Estimator, FloatArray, IntArray, LabelsLike, MatrixLike, PtrArray, Record
 
@@ -44,7 +44,7 @@ Scores = npt.NDArray[np.float32]
 class Parts(NamedTuple):
     """A model taken apart; it may be of another library."""
 
-    before: Pipeline | None
+    before: Estimator | None
     """What makes features, or None."""
     last: Estimator
     """The classifier."""
@@ -99,14 +99,14 @@ def take_apart(model: Estimator) -> Parts:
     model = _best(model)
     if not hasattr(model, "predict"):
         raise OptionError(f"model must be a fitted classifier or a pipeline that ends in one, not {model!r}")
-    steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
-    last = _best(steps[-1])
+    before, last, _ = parts = pipeline_parts(model)
+    last = _best(last)
     if not hasattr(last, "classes_"):
         if hasattr(last, "fit"):
             check_is_fitted(last)
         raise OptionError(f"{type(last).__name__} has no classes_: evaluate takes classifiers")
-    names = tuple(type(step).__name__ for step in [*steps[:-1], last])
-    return Parts(model[:-1] if len(steps) > 1 else None, last, names)
+    names = tuple(type(step).__name__ for step in [*(step for _, step in parts.steps), last])
+    return Parts(before, last, names)
 
 
 def _best(model: Estimator) -> Estimator:
