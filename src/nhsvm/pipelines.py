@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import sys
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from nhsvm.typing import Estimator
+
+Steps: TypeAlias = "list[tuple[str, Estimator]]"
+"""Transformers by name, in their order."""
 
 
 class PipelineParts(NamedTuple):
@@ -18,7 +21,7 @@ class PipelineParts(NamedTuple):
     """Of the last step; None if the model is no pipeline."""
 
     @property
-    def steps(self) -> list[tuple[str, Estimator]]:
+    def steps(self) -> Steps:
         """Those before the last one, by name."""
         return [] if self.before is None else list(self.before.steps)
 

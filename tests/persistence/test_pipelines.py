@@ -19,8 +19,45 @@ from nhsvm.errors import OptionError
 from nhsvm.features import BM25Transformer
 from nhsvm.model import load, load_with_note, read_model, save
 from nhsvm.model.checks import Budget, Malformed
-from nhsvm.model.steps import numbered, ordered, pack_words, unpack_words
+from nhsvm.model.steps import encode_step, encode_steps, numbered, ordered, pack_words, transformers_of, unpack_words
+from nhsvm.model.values import Decoder, Encoder
 from persistence.samples import GAPS, LABELS, NEW, TEXTS, H, X, Z, same, svm
+
+
+@pytest.fixture
+def counts():
+    return Pipeline([("count", CountVectorizer()), ("bm25", BM25Transformer()), ("norm", Normalizer())]).fit(TEXTS)
+
+
+def as_read(parts, encoder):
+    return transformers_of({"steps": parts}, Decoder([], encoder.arrays, Budget(10**6)))
+
+
+def test_transformers_by_themselves(counts):
+    """As they are kept beside blocks; the first version had them by name."""
+    encoder = Encoder()
+    parts = encode_steps(counts.steps, "step {!r}", encoder)
+    for form in (parts, dict(parts)):
+        steps = as_read(form, encoder)
+        assert [name for name, _ in steps] == ["count", "bm25", "norm"]
+        np.testing.assert_array_equal(Pipeline(steps).transform(NEW).toarray(), counts.transform(NEW).toarray())
+
+
+def test_transformers_that_do_not_fit_together(counts):
+    encoder = Encoder()
+    parts = encode_steps(counts.steps, "step {!r}", encoder)
+    other = BM25Transformer().fit(np.eye(2))
+    for wrong, text in (
+        (
+            [parts[0], ["bm25", encode_step(other, "", encoder)]],
+            "features go into a BM25Transformer, which has learned",
+        ),
+        ([parts[0], parts[0]], "cannot be those of a pipeline"),
+        ([parts[0], parts[1][:1]], "a step is damaged"),
+        (None, "'steps' of its header should be of type list"),
+    ):
+        with pytest.raises(Malformed, match=text):
+            as_read(wrong, encoder)
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from nhsvm.cli.inputs import DataFile, LabelOptions, SampleOptions, Source
 from nhsvm.cli.models import note_of
 from nhsvm.cli.options import ConfigFile, JsonFlag, QuietFlag, option
 from nhsvm.cli.output import note, print_json
-from nhsvm.cli.pipeline import FeatureOptions, Steps, number_steps, text_steps, write_steps
+from nhsvm.cli.pipeline import FeatureOptions, number_steps, text_steps, write_steps
 from nhsvm.cli.terminal import Busy
 from nhsvm.errors import DataError, OptionError
 from nhsvm.sizes import readable_bytes
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from nhsvm.datasets import Dataset
     from nhsvm.datasets.blocks_writer import Converted
     from nhsvm.datasets.dataset import Skipped
+    from nhsvm.pipelines import Steps
     from nhsvm.typing import DType, Estimator, LabelsLike, Matrix, MatrixLike, PtrArray
 
 _ENDING = ".blocks"

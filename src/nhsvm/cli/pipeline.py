@@ -18,11 +18,9 @@ from nhsvm.weights import SCHEME_OPTIONS, SCHEMES
 if TYPE_CHECKING:
     from nhsvm.datasets import Dataset
     from nhsvm.hierarchy import Hierarchy
+    from nhsvm.pipelines import Steps
     from nhsvm.typing import Estimator, MatrixLike, Options
     from nhsvm.weights import Scheme
-
-Steps: TypeAlias = "list[tuple[str, Estimator]]"
-"""Transformers by name, in their order."""
 
 # -- transformers ------------------------------------------------------------------------------------------------------
 
@@ -209,20 +207,19 @@ def with_steps(steps: Steps, estimator: Estimator) -> Estimator:
 def write_steps(steps: Steps, file: Path) -> None:
     """Fitted transformers to a file."""
     from nhsvm.model.file import write_model
-    from nhsvm.model.steps import encode_step
+    from nhsvm.model.steps import encode_steps
     from nhsvm.model.values import Encoder
 
     values = Encoder()
-    parts = {name: encode_step(step, f"step {name!r}", values) for name, step in steps}
-    write_model(file, {"steps": parts}, values.arrays)
+    write_model(file, {"steps": encode_steps(steps, "step {!r}", values)}, values.arrays)
 
 
 def read_steps(blocks: str) -> Steps:
     """The transformers that have made the features of some blocks; none, if they are as in the file."""
     from nhsvm.datasets.blocks import stored_steps
-    from nhsvm.model.checks import entry, reading
+    from nhsvm.model.checks import reading
     from nhsvm.model.file import read_parts
-    from nhsvm.model.steps import decode_step
+    from nhsvm.model.steps import transformers_of
     from nhsvm.model.values import Decoder
 
     file = stored_steps(blocks)
@@ -230,8 +227,7 @@ def read_steps(blocks: str) -> Steps:
         return []
     with reading(file):
         header, arrays, budget = read_parts(file, verify=True)
-        values = Decoder([], arrays, budget)
-        return [(name, decode_step(step, values)) for name, step in entry(header, "steps", dict).items()]
+        return transformers_of(header, Decoder([], arrays, budget))
 
 
 def refuse_made(blocks: str) -> None:

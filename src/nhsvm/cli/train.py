@@ -17,7 +17,6 @@ from nhsvm.cli.output import as_typed, check_model_path, note, print_json, writi
 from nhsvm.cli.pipeline import (
     EstimatorOptions,
     FeatureOptions,
-    Steps,
     described,
     fitted,
     make_estimator,
@@ -32,6 +31,7 @@ from nhsvm.sizes import readable_bytes
 
 if TYPE_CHECKING:
     from nhsvm.datasets import Dataset
+    from nhsvm.pipelines import Steps
     from nhsvm.typing import Estimator, Record
 
 MUCH = 2 * 10**9  # bytes that one should know of beforehand, even if no progress is to be shown

@@ -33,6 +33,7 @@ from nhsvm.model.checks import (
 )
 from nhsvm.model.file import TEXT
 from nhsvm.model.values import NUMPY, Decoder, Encoder, NotStorable, decode_array, encode_array, group
+from nhsvm.pipelines import Steps, pipeline_parts
 from nhsvm.storage.samples import LARGEST
 from nhsvm.typing import JSON, Array, Estimator, Options
 
@@ -314,36 +315,60 @@ def steps_of(pipeline: Estimator, values: Encoder) -> dict[str, JSON]:
     for name, value in vars(pipeline).items():
         if name not in ("steps", "verbose") and value is not None:
             raise OptionError(f"the pipeline cannot be saved: {name} is {shorten(value)}, and must be None")
-    parts = []
-    for name, step in pipeline.steps[:-1]:
+    parts = pipeline_parts(pipeline)
+    for _, step in parts.steps:
         if type(step).__name__ in KINDS and KINDS[type(step).__name__].shapes:
             check_is_fitted(step)
-        parts.append([name, encode_step(step, f"step {name!r} of the pipeline", values)])
-    return {"steps": parts, "last_step": pipeline.steps[-1][0], "pipeline": {"verbose": bool(pipeline.verbose)}}
+    return {
+        "steps": encode_steps(parts.steps, "step {!r} of the pipeline", values),
+        "last_step": parts.name,
+        "pipeline": {"verbose": bool(pipeline.verbose)},
+    }
 
 
 def pipeline_of(header: dict[str, JSON], values: Decoder, estimator: Estimator, trust_patterns: bool) -> Estimator:
     """The pipeline that ends in an estimator; raises :class:`Malformed` if its parts do not fit together."""
     from sklearn.pipeline import Pipeline
 
-    parts: list[tuple[str, Estimator]] = []
-    for item in entry(header, "steps", list):
-        if not isinstance(item, list) or len(item) != 2:
-            raise Malformed(f"a step is damaged: {shorten(item)}")
-        parts.append((expect(item[0], str, "the name of a step"), decode_step(item[1], values, trust_patterns)))
+    parts = decode_steps(entry(header, "steps", list), values, trust_patterns)
     parts.append((entry(header, "last_step", str), estimator))
     verbose = entry(entry(header, "pipeline", dict), "verbose", bool)
-    names = [name for name, _ in parts]  # by the rules of scikit-learn, which sees to them only in fit
-    if len(set(names)) < len(names) or any("__" in name or name in ("steps", "memory", "verbose") for name in names):
-        raise Malformed(f"the names of its steps cannot be those of a pipeline: {shorten(names)}")
-    _check_chain([step for _, step in parts])
+    _check_chain(parts)
     return Pipeline(parts, verbose=verbose)
 
 
-def _check_chain(steps: list[Estimator]) -> None:
+def encode_steps(steps: Steps, where: str, values: Encoder) -> list[JSON]:
+    """Fitted transformers as JSON; ``where`` is how to call one of some name in messages."""
+    return [[name, encode_step(step, where.format(name), values)] for name, step in steps]
+
+
+def decode_steps(found: list[JSON], values: Decoder, trust_patterns: bool = False) -> Steps:
+    """The transformers again."""
+    steps: Steps = []
+    for item in found:
+        if not isinstance(item, list) or len(item) != 2:
+            raise Malformed(f"a step is damaged: {shorten(item)}")
+        steps.append((expect(item[0], str, "the name of a step"), decode_step(item[1], values, trust_patterns)))
+    return steps
+
+
+def transformers_of(header: dict[str, JSON], values: Decoder) -> Steps:
+    """Transformers that are kept without an estimator; raises :class:`Malformed` if they do not fit together."""
+    found = header.get("steps")
+    if type(found) is dict:  # as blocks had them at first
+        found = [[name, part] for name, part in found.items()]
+    steps = decode_steps(expect(found, list, "the entry 'steps' of its header"), values)
+    _check_chain(steps)
+    return steps
+
+
+def _check_chain(steps: Steps) -> None:
     """What comes out of a step goes into the next one: as many features, and sparse only where that can be."""
+    names = [name for name, _ in steps]  # by the rules of scikit-learn, which sees to them only in fit
+    if len(set(names)) < len(names) or any("__" in name or name in ("steps", "memory", "verbose") for name in names):
+        raise Malformed(f"the names of its steps cannot be those of a pipeline: {shorten(names)}")
     n_features, sparse = None, False
-    for position, step in enumerate(steps):
+    for position, (_, step) in enumerate(steps):
         name = type(step).__name__
         kind = KINDS.get(name)
         if kind is not None and kind.reads_text:
