@@ -98,6 +98,18 @@ def test_the_next_pass_goes_on_from_the_dual_variables(sweeps_only):
     assert not np.allclose(seen[0], moved, rtol=1e-6)
 
 
+def test_coefficients_of_all_samples_are_made_once_a_certificate(monkeypatch):
+    problem, _, _ = loose_problem()
+    with Team(1) as team:
+        ascent = Dual(tol=1e-9).begin(problem, None, team)
+        ascent.one_pass()
+        made, beta = [], ascent.state.beta
+        monkeypatch.setattr(ascent.state, "beta", lambda costs: made.append(beta(costs)) or made[-1])
+        ascent.certify()
+        assert len(made) == 1
+        assert ascent.certified_mass.value == ascent.mass() >= ascent.certified_mass.least
+
+
 def test_without_a_gain_all_stays_as_it_was(sweeps_only, monkeypatch):
     problem, _, _ = loose_problem()
     original = DagAscent.relaxed_run

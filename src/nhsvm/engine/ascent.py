@@ -79,6 +79,21 @@ class Norms(NamedTuple):
     most: FloatArray  # what ``exact`` is at most, without rounding
 
 
+class Mass(NamedTuple):
+    """Σ a_iy Δ(y, y_i)."""
+
+    value: float
+    least: float  # no more than it is without rounding
+
+
+class Coefficients(NamedTuple):
+    """What dual variables make of the samples."""
+
+    updates: Updates  # α_n β_in of all samples
+    doubt: FloatArray  # α_n Σ_i |β̂_in − β_in| ‖x_i‖ of every column: what rounding may add to their relative errors
+    mass: Mass
+
+
 @dataclass
 class FitState(Generic[Block]):
     """All of a run that one pass leaves to the next: beside problem and options, what a checkpoint has to keep."""
@@ -106,6 +121,7 @@ class Ascent(ABC, Generic[P, Block, Found]):
 
     tuning: ClassVar[PassTuning] = PassTuning()
     norms: Norms  # of the last certificate
+    certified_mass: Mass  # the same
 
     def __init__(self, options: Dual, problem: P, fit: FitState[Block], team: Team) -> None:
         self.options, self.problem, self.fit, self.team = options, problem, fit, team
@@ -163,19 +179,12 @@ class Ascent(ABC, Generic[P, Block, Found]):
         """Σ a_iy Δ(y, y_i)."""
 
     @abstractmethod
-    def least_mass(self) -> float:
-        """The same, and no more than it is without rounding."""
-
-    @abstractmethod
     def slack_errors(self, squared_norms: FloatArray) -> FloatArray:
         """What rounding makes the slacks of samples wrong by at most, with weights of these ‖U_n‖²."""
 
     @abstractmethod
-    def coefficients(self) -> tuple[Updates, FloatArray]:
-        """α_n β_in of all samples, and what rounding may have done to them beyond a relative error.
-
-        The latter is α_n Σ_i |β̂_in − β_in| ‖x_i‖ for every column. Dual variables may change, within rounding.
-        """
+    def coefficients(self) -> Coefficients:
+        """What the dual variables make of the samples; they may change, within rounding."""
 
     @abstractmethod
     def measured(self) -> tuple[Certificate, int]:
@@ -335,10 +344,10 @@ class Ascent(ABC, Generic[P, Block, Found]):
     # -- primal and dual, with what rounding may have done to them -----------------------------------------------------
 
     def rebuild(self) -> None:
-        """Make U anew from the dual variables, in double precision; leaves ``norms``."""
-        coefficients, doubt = self.coefficients()
-        exact, stored = self.weights.rebuild(coefficients, self.team)
-        most = largest_norms(exact, coefficients, self.lengths, doubt, self.weights.n_features)
+        """Make U anew from the dual variables, in double precision; leaves ``norms`` and ``certified_mass``."""
+        updates, doubt, self.certified_mass = self.coefficients()
+        exact, stored = self.weights.rebuild(updates, self.team)
+        most = largest_norms(exact, updates, self.lengths, doubt, self.weights.n_features)
         self.norms = Norms(exact, stored, most)
         self.fit.detached = False
 
@@ -357,7 +366,8 @@ class Ascent(ABC, Generic[P, Block, Found]):
 
     def least_dual(self) -> float:
         """The dual, no more than it is without rounding."""
-        return least_dual(self.largest_penalty(self.norms.most, 0), self.least_mass(), self.state.excess(self.costs))
+        most, least = self.largest_penalty(self.norms.most, 0), self.certified_mass.least
+        return least_dual(most, least, self.state.excess(self.costs))
 
     def largest_penalty(self, squared_norms: FloatArray, n_features: int | None = None) -> float:
         """½ Σ_n ‖U_n‖²/α_n, no less than it is without rounding."""
@@ -373,7 +383,8 @@ class Ascent(ABC, Generic[P, Block, Found]):
         """The part of a gap that only allows for rounding: in slacks, in ‖U_n‖ and in the sum of losses."""
         exact, stored, most = self.norms
         norms = self.largest_penalty(most, 0) - penalty(exact, self.problem.columns.alpha)
-        taken = self.slack_error(stored) + norms + self.mass() - self.least_mass()
+        mass, least = self.certified_mass
+        taken = self.slack_error(stored) + norms + mass - least
         return min(1.0, taken / certificate.primal) if certificate.primal > 0 else 0.0
 
 

@@ -25,7 +25,7 @@ from typing import ClassVar, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from nhsvm.engine.ascent import KINDS, Ascent, Dual, FitState, PassTuning
+from nhsvm.engine.ascent import KINDS, Ascent, Coefficients, Dual, FitState, Mass, PassTuning
 from nhsvm.engine.certificate import of_sums, path_sums
 from nhsvm.engine.dual.block import Sweeps
 from nhsvm.engine.dual.boxes import Boxes, candidates_kernel, hinges_kernel
@@ -178,18 +178,16 @@ class HingeAscent(Ascent[HingeProblem, Boxes, Found]):
     def mass(self) -> float:
         return self.state.mass()
 
-    def least_mass(self) -> float:
-        return self.state.least_mass()
-
     def slack_errors(self, squared_norms: FloatArray) -> FloatArray:
         columns = self.problem.columns
         every = float(path_sums(squared_norms, columns).sum())
         terms = 2.0 * columns.n_leaves + columns.longest
         return of_sums(self.problem.X, self.weights.squared_norms, 3.0 * every, 3.0 * columns.n_leaves, terms)
 
-    def coefficients(self) -> tuple[Updates, FloatArray]:
-        columns, none = self.problem.columns, np.empty(0, np.int32)
-        return self.state.coefficients(none, columns), self.state.doubt(none, self.lengths, columns)
+    def coefficients(self) -> Coefficients:
+        columns, none, boxes = self.problem.columns, np.empty(0, np.int32), self.state
+        updates, doubt = boxes.coefficients(none, columns), boxes.doubt(none, self.lengths, columns)
+        return Coefficients(updates, doubt, Mass(boxes.mass(), boxes.least_mass()))
 
     def measured(self) -> tuple[Certificate, int]:
         self.rebuild()

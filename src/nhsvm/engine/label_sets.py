@@ -14,7 +14,7 @@ from typing import ClassVar, Generic
 
 import numpy as np
 
-from nhsvm.engine.ascent import Dual, Focus, Part, Visit, focused_passes
+from nhsvm.engine.ascent import Coefficients, Dual, Focus, Mass, Part, Visit, focused_passes
 from nhsvm.engine.certificate import gamma, of_sums
 from nhsvm.engine.dual.block import Layout, Steps, loss_terms
 from nhsvm.engine.dual.level_step import SETTLE, USED
@@ -189,15 +189,13 @@ class SetAscent(SetCertificate[S], Generic[S]):
     # -- certificates --------------------------------------------------------------------------------------------------
 
     def mass(self) -> float:
-        return float(np.sum(self._losses()))
+        return self.mass_of(self.state.beta(self.costs)).value
 
-    def least_mass(self) -> float:
-        losses = self._losses()
-        return float(np.sum(losses)) - gamma(float(len(losses) + 8)) * float(np.sum(np.abs(losses)))
-
-    def _losses(self) -> FloatArray:
-        """What Σ a_iy Δ(y, y_i) is the sum of."""
-        return loss_terms(self.state.beta(self.costs), self.problem.loss_weights, self.problem.offsets)
+    def mass_of(self, beta: Updates) -> Mass:
+        """Σ a_iy Δ(y, y_i) of these β_in."""
+        losses = loss_terms(beta, self.problem.loss_weights, self.problem.offsets)
+        total = float(np.sum(losses))
+        return Mass(total, total - gamma(float(len(losses) + 8)) * float(np.sum(np.abs(losses))))
 
     def slack_errors(self, squared_norms: FloatArray) -> FloatArray:
         problem, (scores, constants) = self.problem, self.sizes(squared_norms)
@@ -212,11 +210,12 @@ class SetAscent(SetCertificate[S], Generic[S]):
         scores = 2.0 * float(np.sqrt(squared_norms).sum())
         return scores, 2.0 * float(problem.loss_weights.sum() + np.abs(problem.offsets).sum())
 
-    def coefficients(self) -> tuple[Updates, FloatArray]:
+    def coefficients(self) -> Coefficients:
         alpha = self.problem.columns.alpha
         self.state.settle(self.costs, self.problem.oracle.allow_empty)
-        indptr, columns, values = self.state.beta(self.costs)
-        return Updates(indptr, columns, alpha[columns] * values), np.zeros(len(alpha))
+        beta = self.state.beta(self.costs)
+        updates = Updates(beta.indptr, beta.columns, alpha[beta.columns] * beta.values)
+        return Coefficients(updates, np.zeros(len(alpha)), self.mass_of(beta))
 
 
 class TreeAscent(SetAscent[Marginals]):

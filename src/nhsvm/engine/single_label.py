@@ -20,7 +20,19 @@ from typing import ClassVar
 
 import numpy as np
 
-from nhsvm.engine.ascent import KINDS, Ascent, Dual, FitState, Focus, Part, PassTuning, Visit, focused_passes
+from nhsvm.engine.ascent import (
+    KINDS,
+    Ascent,
+    Coefficients,
+    Dual,
+    FitState,
+    Focus,
+    Mass,
+    Part,
+    PassTuning,
+    Visit,
+    focused_passes,
+)
 from nhsvm.engine.dual.block import Paths
 from nhsvm.engine.dual.planes import Batch, Planes
 from nhsvm.engine.problem import SingleLabelProblem
@@ -252,15 +264,13 @@ class PlanesAscent(Ascent[SingleLabelProblem, Planes, Proposals]):
     def mass(self) -> float:
         return self.state.mass()
 
-    def least_mass(self) -> float:
-        return self.state.least_mass()
-
     def slack_errors(self, squared_norms: FloatArray) -> FloatArray:
         return self.problem.slack_errors(self.weights.squared_norms, squared_norms)
 
-    def coefficients(self) -> tuple[Updates, FloatArray]:
-        leaves, columns = self.problem.leaves, self.problem.columns
-        return self.state.coefficients(leaves, columns), self.state.doubt(leaves, self.lengths, columns)
+    def coefficients(self) -> Coefficients:
+        leaves, columns, planes = self.problem.leaves, self.problem.columns, self.state
+        updates, doubt = planes.coefficients(leaves, columns), planes.doubt(leaves, self.lengths, columns)
+        return Coefficients(updates, doubt, Mass(planes.mass(), planes.least_mass()))
 
     def rebuild(self) -> None:
         self.kept.clear()  # addresses in rows that are made anew
