@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
-from typing import NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from nhsvm.typing import Estimator
+if TYPE_CHECKING:  # the command line shows its help without NumPy
+    from nhsvm.typing import Estimator
 
 Steps: TypeAlias = "list[tuple[str, Estimator]]"
 """Transformers by name, in their order."""

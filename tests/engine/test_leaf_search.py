@@ -21,7 +21,7 @@ both = pytest.mark.parametrize("allow_empty", [False, True])
 
 @pytest.fixture(autouse=True)
 def nothing_is_remembered(monkeypatch):
-    monkeypatch.setattr(DagMultilabel, "memory", lambda self, n_samples: None)
+    monkeypatch.setattr(DagMultilabel, "remembers", lambda self, n_samples: False)
 
 
 @both
