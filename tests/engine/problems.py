@@ -60,7 +60,7 @@ class Case:
 
     def a(self, solution: Solution) -> np.ndarray:
         """Dual variables as (sample, leaf), after a check that they are feasible."""
-        planes, leaves, costs = solution.planes, self.problem.leaves, self.problem.costs
+        planes, leaves, costs = solution.dual, self.problem.leaves, self.problem.costs
         a = np.zeros((len(leaves), self.h.n_leaves))
         for i in range(len(leaves)):
             part = slice(planes.start[i], planes.start[i] + planes.count[i])
@@ -146,10 +146,10 @@ def same_bits(one: Solution, two: Solution) -> None:
     assert (one.converged, one.interrupted) == (two.converged, two.interrupted)
     timeless = [[{k: v for k, v in r.items() if k != "seconds"} for r in s.history] for s in (one, two)]
     assert timeless[0] == timeless[1]
-    np.testing.assert_array_equal(one.planes.count, two.planes.count)
-    at = one.planes.flat()[1], two.planes.flat()[1]
+    np.testing.assert_array_equal(one.dual.count, two.dual.count)
+    at = one.dual.flat()[1], two.dual.flat()[1]
     for name in ("leaf", "weight", "loss", "scale"):
-        np.testing.assert_array_equal(getattr(one.planes, name)[at[0]], getattr(two.planes, name)[at[1]])
+        np.testing.assert_array_equal(getattr(one.dual, name)[at[0]], getattr(two.dual, name)[at[1]])
 
 
 def tune(monkeypatch: Any, kind: Any, **changes: Any) -> None:

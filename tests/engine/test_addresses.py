@@ -32,7 +32,7 @@ def _some_rows_are_short(monkeypatch):
 def ready(seed, dtype=np.float64, passes=2, **options):
     """A problem with planes in use, and weights in rows and as a table, that these make."""
     case = make_case(seed, dag=seed % 2 == 1, margin=MARGINS[seed % 4], dtype=dtype, **options)
-    planes = case.solve(tol=1e-12, max_iter=passes).planes
+    planes = case.solve(tol=1e-12, max_iter=passes).dual
     p = case.problem
     weights = [
         RowWeights(p.X, p.columns.n_columns, p.bias, dtype, ENOUGH),
@@ -195,7 +195,7 @@ def test_samples_whose_places_are_kept_and_the_others(opening, room, monkeypatch
     monkeypatch.setattr(addresses_module, "ADDRESS_BYTES", room)
     opening.weights.rows.least = 10**6  # no row becomes full
     opening.batch_pass()
-    used = np.flatnonzero(opening.state.count > 0)
+    used = np.flatnonzero(opening.dual.count > 0)
     held = [samples for samples, _ in opening.kept]
     assert len(held) == 4
     assert all(addresses.offset.nbytes < room + 1_000 for _, addresses in opening.kept)
@@ -254,7 +254,7 @@ def test_only_the_first_pass_from_nothing_is_an_opening(opening):
     assert opening.opening
     opening.batch_pass()
     assert not opening.opening
-    again = Dual().begin(opening.problem, opening.state, opening.team)
+    again = Dual().begin(opening.problem, opening.dual, opening.team)
     assert not again.opening
 
 
@@ -265,6 +265,6 @@ def test_one_pass_at_a_time(monkeypatch):
     one_after_another = None
     for _ in range(6):
         solution = case.solve(one_after_another, tol=1e-6, max_iter=1)
-        one_after_another = solution.planes
+        one_after_another = solution.dual
     together = case.solve(tol=1e-6, max_iter=6)
     assert solution.certificate.gap <= 3 * together.certificate.gap

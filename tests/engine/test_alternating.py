@@ -138,7 +138,7 @@ def test_warm_start():
     case = shared_case(1, n=60)
     first = Alternating(tol=1e-5).solve(case.problem)
     again = case.with_(columns=dataclasses.replace(case.problem.columns, alpha=first.alpha))
-    second = Alternating(tol=1e-4).solve(again.problem, first.planes)
+    second = Alternating(tol=1e-4).solve(again.problem, first.dual)
     assert len(second.history) == 1
     assert second.converged
 

@@ -299,7 +299,7 @@ def test_more_labels_than_a_visit_adds():
     )
     solution = case.solve(tol=1e-8, max_iter=5000)
     case.check(solution, 1e-8)
-    assert solution.planes.count.max() > PlanesAscent.tuning.new
+    assert solution.dual.count.max() > PlanesAscent.tuning.new
 
 
 @both_inputs
@@ -381,7 +381,7 @@ def test_a_solution_is_a_fixed_point(passes, sparse, margin, monkeypatch):
     force_passes(monkeypatch, passes)
     case = make_case(12, sparse=sparse, margin=margin)
     first = case.solve(tol=1e-6, max_iter=5000)
-    again = case.solve(first.planes, tol=1e-6)
+    again = case.solve(first.dual, tol=1e-6)
     (record,) = again.history
     assert record["certified"]
     assert (record["primal"], record["dual"]) == again.certificate == first.certificate
@@ -402,13 +402,13 @@ def test_path_of_costs(sparse):
         alone = case.solve(tol=1e-6, max_iter=5000)
         assert solution.certificate.primal == pytest.approx(alone.certificate.primal, rel=2e-6)
         warm, cold = warm + len(solution.history), cold + len(alone.history)
-        planes, before = solution.planes, C
+        planes, before = solution.dual, C
     assert warm < cold
 
 
 def test_warm_start_under_another_loss_and_margin():
     first = make_case(14, margin=("hamming", False))
-    planes = first.solve(tol=1e-6).planes
+    planes = first.solve(tol=1e-6).dual
     other = make_case(14, margin=("normalized", True))
     np.testing.assert_array_equal(other.problem.leaves, first.problem.leaves)
     planes.describe(other.problem.leaves, other.problem.oracle)
@@ -419,7 +419,7 @@ def test_warm_start_under_another_loss_and_margin():
 def test_warm_start_when_samples_lose_their_cost():
     """Dual variables scaled to 0 keep their planes, which must not disturb anything."""
     case = make_case(15)
-    planes = case.solve(tol=1e-6).planes
+    planes = case.solve(tol=1e-6).dual
     factors = np.where(np.arange(40) % 2, 1.0, 0.0)
     planes.rescale(factors)
     fewer = case.with_(costs=case.problem.costs * factors)

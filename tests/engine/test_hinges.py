@@ -74,7 +74,7 @@ class Case:
     def check(self, solution, tol):
         """The certificate is what the definitions say, the gap not negative, and at most ``tol``."""
         parts = self.X, self.Y, self.paths, self.alpha, self.problem.costs
-        upper, lower = reference.values(self.U(solution), self.b(solution.planes), *parts)
+        upper, lower = reference.values(self.U(solution), self.b(solution.dual), *parts)
         assert solution.certificate.primal == pytest.approx(upper, rel=1e-10)
         assert solution.certificate.dual == pytest.approx(lower, rel=1e-10)
         assert upper - lower >= -1e-12 * upper
@@ -242,7 +242,7 @@ def test_certificate(sparse, dtype, dag, single):
         solution = case.solve(tol=tol, max_iter=20_000)
         case.check(solution, tol)
         assert solution.history[-1]["certified"]
-        assert solution.history[-1]["planes"] == (case.b(solution.planes) > 0).sum()
+        assert solution.history[-1]["planes"] == (case.b(solution.dual) > 0).sum()
 
 
 @pytest.mark.parametrize("dag", [False, True])
@@ -253,7 +253,7 @@ def test_kkt(dag):
         case = make_case(seed, dag=dag, sparse=seed % 2 == 0, n=30)
         solution = case.solve(tol=tol, max_iter=50_000)
         case.check(solution, tol)
-        b, primal = case.b(solution.planes), solution.certificate.primal
+        b, primal = case.b(solution.dual), solution.certificate.primal
         margin = case.Y * (case.X @ case.U(solution).T @ case.paths.T)
         assert (b * np.maximum(margin - 1, 0)).max() <= tol * primal
         assert ((case.problem.costs[:, None] - b) * np.maximum(1 - margin, 0)).max() <= tol * primal
@@ -296,7 +296,7 @@ def test_threads(sparse):
     one, two, three = (case.solve(tol=1e-3, n_threads=k) for k in (1, 2, 3))
     for other in (two, three):
         np.testing.assert_array_equal(one.weights.values, other.weights.values)
-        np.testing.assert_array_equal(case.b(one.planes), case.b(other.planes))
+        np.testing.assert_array_equal(case.b(one.dual), case.b(other.dual))
         assert one.certificate == other.certificate
 
 
@@ -331,12 +331,12 @@ def test_from_one_cost_to_the_next():
     """Dual variables of one C serve the next: feasible, and certified without a pass if nothing has changed."""
     case = make_case(6, n=60)
     first = case.solve(tol=1e-5)
-    again = case.solve(first.planes, tol=1e-5)
+    again = case.solve(first.dual, tol=1e-5)
     assert again.certificate == first.certificate
     assert len(again.history) == 1
     for factor in (3.0, 0.2, np.where(np.arange(60) % 2, 0.0, 2.0)):
         costs = case.problem.costs * factor
-        state = case.solve(tol=1e-5).planes
+        state = case.solve(tol=1e-5).dual
         state.warm_start(case.problem.costs, costs)
         other = replace(case, problem=replace(case.problem, costs=costs))
         solution = other.solve(state, tol=1e-5)

@@ -82,7 +82,7 @@ def test_an_interrupt_of_passes_over_rows(place, call, after, monkeypatch):
     assert solution.interrupted
     case.a(solution)  # feasible
     assert 0 <= solution.certificate.gap < 1
-    again = case.solve(solution.planes, tol=1e-5, max_iter=5000)
+    again = case.solve(solution.dual, tol=1e-5, max_iter=5000)
     case.check(again, 1e-5)
     assert solution.certificate.dual <= again.certificate.primal * (1 + 1e-9)
     assert solution.certificate.primal >= again.certificate.dual * (1 - 1e-9)
@@ -102,7 +102,7 @@ def test_an_interrupt_in_the_callback(threads, iteration, sparse):
     assert len(solution.history) == iteration
     case.check(solution)
     # and it can go on from there
-    again = case.solve(solution.planes, tol=1e-5, max_iter=5000)
+    again = case.solve(solution.dual, tol=1e-5, max_iter=5000)
     case.check(again, 1e-5)
 
 

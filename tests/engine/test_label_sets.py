@@ -95,13 +95,13 @@ def test_threads_do_not_change_a_bit(sparse, h):
 def test_going_on_from_the_dual_variables(h):
     problem, _, _ = make(h)
     first = Dual(tol=1e-4, max_iter=3000).solve(problem)
-    again = Dual(tol=1e-4).solve(problem, first.planes)
+    again = Dual(tol=1e-4).solve(problem, first.dual)
     assert len(again.history) == 1
     assert again.history[0]["certified"]
     assert again.certificate.dual == pytest.approx(first.certificate.dual, rel=1e-12)
     dearer = dataclasses.replace(problem, costs=2.0 * problem.costs)
-    assert dearer.resumed(again.planes, problem.costs)
-    more = Dual(tol=1e-4, max_iter=3000).solve(dearer, again.planes)
+    assert dearer.resumed(again.dual, problem.costs)
+    more = Dual(tol=1e-4, max_iter=3000).solve(dearer, again.dual)
     fresh = Dual(tol=1e-4, max_iter=3000).solve(dearer)
     assert more.converged
     assert more.history[0]["dual"] > fresh.history[0]["dual"]
@@ -115,14 +115,14 @@ def test_a_tree_as_a_dag_has_the_same_optimum(monkeypatch):
     monkeypatch.setattr(LabelSetProblem, "nests", False)
     by_levels = Dual(tol=1e-4, max_iter=3000).solve(make(TREE)[0])
     assert by_levels.converged
-    assert type(by_levels.planes) is not type(by_marginals.planes)
+    assert type(by_levels.dual) is not type(by_marginals.dual)
     assert by_levels.certificate.primal == pytest.approx(by_marginals.certificate.primal, rel=2e-4)
 
 
 def test_levels_are_mixtures_of_label_sets():
     """The marginals of a sample are in C·conv(Y_m): a sum of cells, each the average of the sets above thresholds."""
     problem, _, _ = make(DAG)
-    state = Dual(tol=1e-3).solve(problem).planes
+    state = Dual(tol=1e-3).solve(problem).dual
     held = state.held()
     sets = {tuple(row) for row in BruteForce(DAG.graph).sets.astype(int).tolist()}
     for i in np.flatnonzero(problem.costs > 0):
@@ -146,7 +146,7 @@ def test_levels_are_mixtures_of_label_sets():
 
 def test_marginals_stay_in_the_polytope():
     problem, _, _ = make(TREE)
-    state = Dual(tol=1e-3).solve(problem).planes
+    state = Dual(tol=1e-3).solve(problem).dual
     indptr, at = state.flat()
     parent = problem.columns.parent
     for i in range(problem.n_samples):
@@ -234,10 +234,10 @@ def test_settling_raises_leaves_that_are_not_in_use_and_moves_no_other(seed):
         ascent = Dual(tol=1e-6).begin(problem, None, team)
         for _ in range(2):
             ascent.batch_pass()
-        before, masses = levels_of(ascent.state)
+        before, masses = levels_of(ascent.dual)
         value = dual_of(ascent)
         gained = ascent.settle_pass()
-        after, still = levels_of(ascent.state)
+        after, still = levels_of(ascent.dual)
         assert still == masses
         assert {key: after[key] for key in before} == before
         assert len(after) > len(before)  # some were of use
@@ -258,7 +258,7 @@ def test_what_parts_of_a_visit_gain_is_what_the_dual_gains(part):
         steps = ascent.steps(samples, found.layout)
         steps.part = part
         _, _, gained = steps.run(np.arange(len(samples)), ascent.weights.batch(samples).gram, 0.0, 1)
-        ascent.state.keep(samples, found.layout)
+        ascent.dual.keep(samples, found.layout)
         assert gained > 0
         assert dual_of(ascent) - value == pytest.approx(gained, rel=1e-6)
 
@@ -299,5 +299,5 @@ def test_samples_that_cost_nothing_hold_nothing():
     problem, _, _ = make(DAG)
     free = dataclasses.replace(problem, costs=np.zeros(problem.n_samples))
     with Team(1) as team:
-        held = Dual().begin(free, None, team).state.held()
+        held = Dual().begin(free, None, team).dual.held()
     assert held.indptr.max() == 0

@@ -130,10 +130,10 @@ def test_near_the_optimum_samples_without_a_gap_are_left_out_but_not_twice(monke
         ascent.batch_pass()
         left_out = np.flatnonzero(ascent.fit.left_out)
         assert 0 < len(left_out) < len(every)
-        before = [ascent.state.levels[i] for i in left_out]
+        before = [ascent.dual.levels[i] for i in left_out]
         ascent.batch_pass()  # those are visited now, others may be left out
         assert not ascent.fit.left_out[left_out].any()
-        assert all(ascent.state.levels[i] is not level for i, level in zip(left_out, before, strict=True))
+        assert all(ascent.dual.levels[i] is not level for i, level in zip(left_out, before, strict=True))
 
 
 @both
@@ -249,7 +249,7 @@ def test_leaves_that_rise_are_those_that_a_cell_gains_by(allow_empty):
     rewards = np.empty((20, problem.columns.n_columns))
     ascent.weights.scores(samples, rewards)
     problem.add_loss(samples, rewards)
-    state, paths = ascent.state, problem.columns.paths
+    state, paths = ascent.dual, problem.columns.paths
     every = np.tile(np.arange(problem.columns.n_leaves, dtype=np.int32), 20)
     indptr, rising = state.rising(samples, rewards, (np.arange(21) * problem.columns.n_leaves, every))
     for i in samples:

@@ -92,7 +92,7 @@ def test_the_relaxation_is_not_the_exact_problem():
     relaxed = Dual(tol=1e-4, max_iter=3000).solve(problem)
     exact = Dual(tol=1e-4, max_iter=3000).solve(exact_twin(problem, h))
     assert relaxed.certificate.dual > 1.001 * exact.certificate.primal
-    state = relaxed.planes
+    state = relaxed.dual
     mass = np.concatenate([np.repeat(masses, sizes) for masses, sizes in zip(state.masses, state.sizes, strict=True)])
     values = np.concatenate(state.levels) / mass
     assert ((values > 0.1) & (values < 0.9)).any()
@@ -103,7 +103,7 @@ def test_what_is_held_is_in_the_relaxed_polytope(empty):
     h = overlapping(5, 3)
     problem, _, _ = make(h, "uniform", C=2.0, empty=empty)
     nodes = problem.columns.nodes
-    state = Dual(tol=1e-3, max_iter=500).solve(problem).planes
+    state = Dual(tol=1e-3, max_iter=500).solve(problem).dual
     held = state.held()
     common = np.setdiff1d(np.arange(h.n_nodes), nodes)  # the root, which has no weight and no column
     for i, cost in enumerate(problem.costs):
@@ -125,7 +125,7 @@ def points(state, i):
 
 def test_cells_are_points_that_differ():
     problem, _, _ = make(overlapping(4, 1), "power", C=2.0)
-    state = Dual(tol=1e-4, max_iter=3000).solve(problem).planes
+    state = Dual(tol=1e-4, max_iter=3000).solve(problem).dual
     for i in range(problem.n_samples):
         mine = points(state, i)
         apart = np.abs(mine[:, None] - mine).max(axis=2)[np.triu_indices(len(mine), 1)]
@@ -135,7 +135,7 @@ def test_cells_are_points_that_differ():
 def test_a_point_that_is_found_again_is_no_further_cell():
     """The oracle finds every cell of every sample once more, up to rounding; then a point that is near it."""
     problem, _, _ = make(overlapping(4, 1), "power", C=2.0)
-    state = Dual(tol=1e-4, max_iter=3000).solve(problem).planes
+    state = Dual(tol=1e-4, max_iter=3000).solve(problem).dual
     rng = np.random.default_rng(0)
     several = 0
     with Team(1) as team:

@@ -266,7 +266,7 @@ def test_many_threads_need_no_more_room(in_rows):
     """A thread has its part of the pool, and must have its part of the rows."""
     case = make_case(0, n=300, n_nodes=200, d=60, C=5.0)
     p = case.problem
-    updates = case.solve(tol=1e-2).planes.coefficients(p.leaves, p.columns)
+    updates = case.solve(tol=1e-2).dual.coefficients(p.leaves, p.columns)
 
     def made(limit, threads):
         weights = RowWeights(p.X, p.columns.n_columns, 1.0, np.float64, limit)

@@ -103,8 +103,8 @@ def test_coefficients_of_all_samples_are_made_once_a_certificate(monkeypatch):
     with Team(1) as team:
         ascent = Dual(tol=1e-9).begin(problem, None, team)
         ascent.one_pass()
-        made, beta = [], ascent.state.beta
-        monkeypatch.setattr(ascent.state, "beta", lambda costs: made.append(beta(costs)) or made[-1])
+        made, beta = [], ascent.dual.beta
+        monkeypatch.setattr(ascent.dual, "beta", lambda costs: made.append(beta(costs)) or made[-1])
         ascent.certify()
         assert len(made) == 1
         assert ascent.certified_mass.value == ascent.mass() >= ascent.certified_mass.least
@@ -116,7 +116,7 @@ def test_without_a_gain_all_stays_as_it_was(sweeps_only, monkeypatch):
 
     def far_away(self):
         made = original(self)
-        made.state.rescale(np.full(problem.n_samples, 0.2))
+        made.dual.rescale(np.full(problem.n_samples, 0.2))
         return made
 
     monkeypatch.setattr(DagAscent, "relaxed_run", far_away)

@@ -189,7 +189,7 @@ class Joint(Ascent[P, Block, Found]):
         now.learned = learned if uppers[1] <= uppers[0] else alpha
         upper = min(uppers) * (1.0 + spread)
         values = self.norms.most / alpha**2 * (1.0 + spread)
-        mass, beyond = self.certified_mass.least, self.state.excess(self.costs)
+        mass, beyond = self.certified_mass.least, self.dual.excess(self.costs)
         about = 0.5 * (1.0 + spread) * self.budget.about(values, stored, now.best)
         now.lower = max(now.lower, least_dual(about, mass, beyond))
         if Certificate(upper, now.lower).gap > self.options.tol:

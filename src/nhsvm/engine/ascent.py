@@ -98,15 +98,15 @@ class Coefficients(NamedTuple):
 class FitState(Generic[Block]):
     """All of a run that one pass leaves to the next: beside problem and options, what a checkpoint has to keep."""
 
-    variables: Block  # the dual variables
-    weights: Weights  # those that the variables make, up to rounding, unless ``detached``
+    dual: Block  # the dual variables
+    weights: Weights  # those that these make, up to rounding, unless ``detached``
     rng: np.random.Generator  # of the order of samples
     certificate: Certificate  # the last one, or what the pass since has observed
     started: bool  # the run began from dual variables that were given, which are not those of U = 0
     history: list[Record] = field(default_factory=list)  # one a pass
     certified: bool = False  # ``certificate`` is proved
     rounding: float = 0.0  # part of the last proved gap that only allows for rounding
-    detached: bool = False  # the weights are not those that the variables make
+    detached: bool = False  # the weights are not those that the dual variables make
     ratio: float = PassTuning.estimate  # of the certified gap to the estimate of the pass before; learned
     misses: int = 0  # certificates that gained nothing
     missed: float = np.inf  # the gap of the last one
@@ -125,12 +125,12 @@ class Ascent(ABC, Generic[P, Block, Found]):
 
     def __init__(self, options: Dual, problem: P, fit: FitState[Block], team: Team) -> None:
         self.options, self.problem, self.fit, self.team = options, problem, fit, team
-        self.state, self.costs = fit.variables, problem.costs
+        self.dual, self.costs = fit.dual, problem.costs
         self.began = perf_counter()
 
     @classmethod
     @abstractmethod
-    def first_fit(cls, options: Dual, problem: P, variables: Block | None) -> FitState[Block]:
+    def first_fit(cls, options: Dual, problem: P, dual: Block | None) -> FitState[Block]:
         """What a run begins with: from the given dual variables, which are changed, or from those of U = 0."""
 
     @property
@@ -336,7 +336,7 @@ class Ascent(ABC, Generic[P, Block, Found]):
                 "seconds": self.seconds,
                 **self.values(),
                 "training_error": wrong / max(1, len(self.costs)),
-                "planes": self.state.n_planes,
+                "planes": self.dual.n_planes,
                 "certified": False,
             }
         )
@@ -367,7 +367,7 @@ class Ascent(ABC, Generic[P, Block, Found]):
     def least_dual(self) -> float:
         """The dual, no more than it is without rounding."""
         most, least = self.largest_penalty(self.norms.most, 0), self.certified_mass.least
-        return least_dual(most, least, self.state.excess(self.costs))
+        return least_dual(most, least, self.dual.excess(self.costs))
 
     def largest_penalty(self, squared_norms: FloatArray, n_features: int | None = None) -> float:
         """½ Σ_n ‖U_n‖²/α_n, no less than it is without rounding."""
@@ -463,10 +463,10 @@ class Dual(Solver):
 
     takes_hinges = True
 
-    def solve(self, problem: Problem, state: DualBlock | None = None) -> Solution:
-        """Solve from the given dual variables (``planes`` of a solution), which are changed, or from zero."""
+    def solve(self, problem: Problem, dual: DualBlock | None = None) -> Solution:
+        """Solve from the given dual variables (``dual`` of a solution), which are changed, or from zero."""
         with Team(self.n_threads) as team:
-            ascent = self.begin(problem, state, team)
+            ascent = self.begin(problem, dual, team)
             fit, interrupted = ascent.fit, False
             try:
                 ascent.run()
@@ -479,14 +479,14 @@ class Dual(Solver):
                 ascent.certify()
         return Solution(
             fit.weights, fit.certificate if fit.certified else Certificate(np.nan, np.nan), fit.history,
-            ascent.converged, interrupted, fit.variables, fit.alpha.learned if fit.alpha else None,
+            ascent.converged, interrupted, fit.dual, fit.alpha.learned if fit.alpha else None,
             fit.rounding if fit.certified else 0.0,
         )  # fmt: skip
 
-    def begin(self, problem: Problem, variables: DualBlock | None, team: Team) -> Run:
+    def begin(self, problem: Problem, dual: DualBlock | None, team: Team) -> Run:
         """One run, before its first pass."""
         kind = self.kind_of(problem)
-        return kind(self, problem, kind.first_fit(self, problem, variables), team)
+        return kind(self, problem, kind.first_fit(self, problem, dual), team)
 
     def kind_of(self, problem: Problem) -> type[Run]:
         """How a problem is solved."""

@@ -136,26 +136,26 @@ class HingeAscent(Ascent[HingeProblem, Boxes, Found]):
     fit: HingeFit
 
     @classmethod
-    def first_fit(cls, options: Dual, problem: HingeProblem, variables: Boxes | None) -> HingeFit:
-        boxes = Boxes(problem.n_samples) if variables is None else variables
+    def first_fit(cls, options: Dual, problem: HingeProblem, dual: Boxes | None) -> HingeFit:
+        boxes = Boxes(problem.n_samples) if dual is None else dual
         first = Certificate(float(problem.costs.sum()) * problem.columns.n_leaves, 0.0)
         rng, every = np.random.default_rng(options.seed), problem.n_samples * problem.columns.n_leaves
         return HingeFit(boxes, problem.weights(), rng, first, started=boxes.n_planes > 0, active=every)
 
     def one_pass(self) -> None:
         """A batch pass; a violation that does not matter is shared by the leaves that make up a sample's gap."""
-        self.share = max(1.0, (self.fit.active + self.state.n_planes) / self.problem.n_samples)
+        self.share = max(1.0, (self.fit.active + self.dual.n_planes) / self.problem.n_samples)
         self.fit.active = 0
         self.batch_pass()
 
     def propose(self, samples: PtrArray, tolerance: float) -> Found:
         problem, n, n_leaves = self.problem, len(samples), self.problem.columns.n_leaves
         n_true = problem.truth.indptr[samples + 1] - problem.truth.indptr[samples]
-        width = min(n_leaves, int((self.state.count[samples] + n_true).max()) + self.tuning.new)
+        width = min(n_leaves, int((self.dual.count[samples] + n_true).max()) + self.tuning.new)
         found = Found(Proposals.empty(n, width), Measured.empty(n))
         scorer = self.weights.scorer(samples)
         scores = np.empty((n, self.weights.n_columns), dtype=self.weights.dtype)
-        pool, n_new, least = self.state.pool, min(self.tuning.new, n_leaves), tolerance / self.share
+        pool, n_new, least = self.dual.pool, min(self.tuning.new, n_leaves), tolerance / self.share
 
         def work(lo: int, hi: int) -> None:
             scorer(lo, hi, scores)
@@ -168,7 +168,7 @@ class HingeAscent(Ascent[HingeProblem, Boxes, Found]):
 
     def improve(self, samples: PtrArray, found: Found, gram: Array, tolerance: float) -> tuple[Updates, float]:
         norms, sweeps = self.weights.squared_norms[samples], Sweeps(self.tuning.sweeps, self.tuning.slow)
-        return self.state.step(samples, found.leaves, self.problem, norms, gram, tolerance / self.share, sweeps)
+        return self.dual.step(samples, found.leaves, self.problem, norms, gram, tolerance / self.share, sweeps)
 
     def observed(self, samples: PtrArray, found: Found) -> tuple[float, float]:
         slack, active, wrong = found.hinges
@@ -176,7 +176,7 @@ class HingeAscent(Ascent[HingeProblem, Boxes, Found]):
         return float(self.costs[samples] @ slack), int(wrong.sum())
 
     def mass(self) -> float:
-        return self.state.mass()
+        return self.dual.mass()
 
     def slack_errors(self, squared_norms: FloatArray) -> FloatArray:
         columns = self.problem.columns
@@ -185,7 +185,7 @@ class HingeAscent(Ascent[HingeProblem, Boxes, Found]):
         return of_sums(self.problem.X, self.weights.squared_norms, 3.0 * every, 3.0 * columns.n_leaves, terms)
 
     def coefficients(self) -> Coefficients:
-        columns, none, boxes = self.problem.columns, np.empty(0, np.int32), self.state
+        columns, none, boxes = self.problem.columns, np.empty(0, np.int32), self.dual
         updates, doubt = boxes.coefficients(none, columns), boxes.doubt(none, self.lengths, columns)
         return Coefficients(updates, doubt, Mass(boxes.mass(), boxes.least_mass()))
 

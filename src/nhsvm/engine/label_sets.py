@@ -32,10 +32,10 @@ class SetAscent(SetCertificate[S], Generic[S]):
     """Label sets: the dual variables are node marginals, kept in one way on trees and in another on DAGs."""
 
     @classmethod
-    def first_fit(cls, options: Dual, problem: LabelSetProblem, variables: S | None) -> SetFit[S]:
-        given = variables is not None
+    def first_fit(cls, options: Dual, problem: LabelSetProblem, dual: S | None) -> SetFit[S]:
+        given = dual is not None
         return SetFit(
-            cls.first_state(problem) if variables is None else variables,
+            cls.first_dual(problem) if dual is None else dual,
             problem.weights(),
             np.random.default_rng(options.seed),
             Certificate(float(problem.costs @ problem.first_slacks()), 0.0),
@@ -46,7 +46,7 @@ class SetAscent(SetCertificate[S], Generic[S]):
 
     @staticmethod
     @abstractmethod
-    def first_state(problem: LabelSetProblem) -> S:
+    def first_dual(problem: LabelSetProblem) -> S:
         """The dual variables of U = 0."""
 
     # -- passes that query the oracle ----------------------------------------------------------------------------------
@@ -73,7 +73,7 @@ class SetAscent(SetCertificate[S], Generic[S]):
         if self.fit.certificate.gap > self.near and not self.tuning.measure_gap:
             return False  # far away, label sets for the weights of a moment ago are not what the weights of now need
         read = self.weights.n_columns * self.tuning.oracle + self.tuning.overhead
-        return self.weights.column_cost() * self.state.n_planes < self.problem.n_samples * read
+        return self.weights.column_cost() * self.dual.n_planes < self.problem.n_samples * read
 
     def rewards(self, samples: PtrArray) -> FloatArray:
         """What every column is worth to samples, with the weights as they are; on all threads."""
@@ -107,7 +107,7 @@ class SetAscent(SetCertificate[S], Generic[S]):
         chosen[worse] = 0
         chosen[worse[true.owners()], true.indices] = 1
         slack[worse] = 0.0
-        return SetFound(self.state.layout(samples, rewards, chosen, self.team), slack)
+        return SetFound(self.dual.layout(samples, rewards, chosen, self.team), slack)
 
     def steps(self, samples: PtrArray, layout: Layout) -> Steps:
         """Block steps of some samples."""
@@ -117,7 +117,7 @@ class SetAscent(SetCertificate[S], Generic[S]):
     def improve(self, samples: PtrArray, found: SetFound, gram: Array, tolerance: float) -> tuple[Updates, float]:
         steps, every = self.steps(samples, found.layout), np.arange(len(samples))
         updates, gaps, gain = steps.run(every, gram, tolerance, self.tuning.sweeps)
-        self.state.keep(samples, found.layout)
+        self.dual.keep(samples, found.layout)
         self.note_gaps(samples, gaps)
         return updates, gain
 
@@ -168,7 +168,7 @@ class SetAscent(SetCertificate[S], Generic[S]):
         enough = max(how.enough_of_target * target, how.enough * gap) if how.measure_gap else -np.inf
         focus = Focus(enough, how.passes, how.focused, left=how.left, slow=how.slow * gap)
         gained = focused_passes(visit, lambda: [(np.arange(len(samples)), None)], focus)
-        self.state.keep(samples, layout)
+        self.dual.keep(samples, layout)
         return gained
 
     def working_set_pass(
@@ -189,7 +189,7 @@ class SetAscent(SetCertificate[S], Generic[S]):
     # -- certificates --------------------------------------------------------------------------------------------------
 
     def mass(self) -> float:
-        return self.mass_of(self.state.beta(self.costs)).value
+        return self.mass_of(self.dual.beta(self.costs)).value
 
     def mass_of(self, beta: Updates) -> Mass:
         """Σ a_iy Δ(y, y_i) of these β_in."""
@@ -212,8 +212,8 @@ class SetAscent(SetCertificate[S], Generic[S]):
 
     def coefficients(self) -> Coefficients:
         alpha = self.problem.columns.alpha
-        self.state.settle(self.costs, self.problem.oracle.allow_empty)
-        beta = self.state.beta(self.costs)
+        self.dual.settle(self.costs, self.problem.oracle.allow_empty)
+        beta = self.dual.beta(self.costs)
         updates = Updates(beta.indptr, beta.columns, alpha[beta.columns] * beta.values)
         return Coefficients(updates, np.zeros(len(alpha)), self.mass_of(beta))
 
@@ -224,7 +224,7 @@ class TreeAscent(SetAscent[Marginals]):
     tuning: ClassVar[SetTuning] = SetTuning(oracle=1, passes=50, focused=5, measure_gap=True)
 
     @staticmethod
-    def first_state(problem: LabelSetProblem) -> Marginals:
+    def first_dual(problem: LabelSetProblem) -> Marginals:
         return Marginals(problem.truth, problem.costs, problem.above)
 
 
@@ -241,7 +241,7 @@ class DagAscent(SetAscent[Levels]):
             fit.ratio = 1.0 if self.relaxation is None else 1.0 / self.tuning.ready
 
     @staticmethod
-    def first_state(problem: LabelSetProblem) -> Levels:
+    def first_dual(problem: LabelSetProblem) -> Levels:
         return Levels(
             problem.truth, problem.costs, problem.columns, problem.above,
             allow_empty=problem.oracle.allow_empty, whole=problem.answers is not None,
@@ -249,7 +249,7 @@ class DagAscent(SetAscent[Levels]):
 
     def working_set_passes(self, samples: PtrArray, layout: Layout, gap: float) -> float:
         gained = super().working_set_passes(samples, layout, gap)
-        return gained if self.state.whole else gained + self.settle_pass()
+        return gained if self.dual.whole else gained + self.settle_pass()
 
     def settle_pass(self) -> float:
         """Raise the levels of leaves that are not in use, with weights as they are now; the gain.
@@ -263,12 +263,12 @@ class DagAscent(SetAscent[Levels]):
             samples = order[lo : lo + size]
             rewards = self.rewards(samples)
             none: Array = np.zeros(rewards.shape, self.problem.oracle.dtype)
-            layout = self.state.layout(samples, rewards, none, self.team)
+            layout = self.dual.layout(samples, rewards, none, self.team)
             steps = self.steps(samples, layout)
             steps.part = SETTLE
             batch = self.weights.batch(samples)
             updates, _, gain = steps.run(np.arange(len(samples)), batch.gram, 0.0, 1)
-            self.state.keep(samples, layout)
+            self.dual.keep(samples, layout)
             batch.apply(updates, self.team)
             gained += gain
         return gained
@@ -276,8 +276,8 @@ class DagAscent(SetAscent[Levels]):
     def relaxed_run(self) -> DagAscent:
         assert self.relaxation is not None
         problem = replace(self.problem, oracle=self.relaxation, answers=self.problem.oracle)
-        state = self.first_state(problem)
-        state.assign(self.state.held())
+        dual = self.first_dual(problem)
+        dual.assign(self.dual.held())
         rng = np.random.default_rng(self.options.seed)
-        fit = SetFit(state, self.weights, rng, self.fit.certificate, started=True)
+        fit = SetFit(dual, self.weights, rng, self.fit.certificate, started=True)
         return DagAscent(self.options, problem, fit, self.team)

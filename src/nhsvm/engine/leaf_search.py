@@ -70,16 +70,16 @@ class LeafAscent(DagAscent):
 
     def __init__(self, options: Dual, problem: LabelSetProblem, fit: LeafFit, team: Team) -> None:
         super().__init__(options, problem, fit, team)
-        self.few, rooms = self.state.few, Rooms()
+        self.few, rooms = self.dual.few, Rooms()
         searches = (CandidateSearch(self.few, *stage, rooms) for stage in self.tuning.stages)
         # the quickest first; the first one's bounds say little
         self.searches: tuple[LeafCandidates | CandidateSearch, ...] = self.few, *searches
 
     @classmethod
-    def first_fit(cls, options: Dual, problem: LabelSetProblem, variables: Levels | None) -> LeafFit:
+    def first_fit(cls, options: Dual, problem: LabelSetProblem, dual: Levels | None) -> LeafFit:
         slack, gap = np.zeros((2, problem.n_samples))
         left_out = np.zeros(problem.n_samples, bool)
-        return LeafFit(**vars(super().first_fit(options, problem, variables)) | {
+        return LeafFit(**vars(super().first_fit(options, problem, dual)) | {
             "last_slack": slack, "last_gap": gap, "left_out": left_out
         })  # fmt: skip
 
@@ -161,13 +161,13 @@ class LeafAscent(DagAscent):
             self.weights.scores(mine, rewards)
             self.problem.add_loss(mine, rewards)
             useful, use_of = self.few.ranked(rewards, useful_leaves if stage == 0 else None)
-            rising = self.state.rising(mine, rewards, useful)
+            rising = self.dual.rising(mine, rewards, useful)
             if stage > 0:
                 useful = self.few.narrowed(useful, use_of, useful_leaves, rising)
             put, value, _ = self.searches[stage].found(rewards, useful)
             slack[some] = value - self.problem.true_sums(mine, rewards)
             put = self._or_truth(mine, put, slack[some])
-            return self.state.part(mine, rewards, rising, put)
+            return self.dual.part(mine, rewards, rising, put)
 
         return LayoutInParts(len(samples), made), slack
 
@@ -208,7 +208,7 @@ class LeafAscent(DagAscent):
     def gaps(self, samples: PtrArray, stage: int) -> tuple[FloatArray, FloatArray]:
         """The parts of the gap that samples have, C_i max_y r(y) − r·z_i, at least and at most."""
         rewards, value, bound = self._searched(samples, stage)
-        held = self.state.held(samples)
+        held = self.dual.held(samples)
         owners = np.repeat(np.arange(len(samples)), np.diff(held.indptr))
         worth = np.bincount(owners, held.values * rewards[owners, held.columns], minlength=len(samples))
         return self.costs[samples] * value - worth, self.costs[samples] * bound - worth

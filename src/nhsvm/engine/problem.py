@@ -76,11 +76,11 @@ class Problem:
         """What must be equal for dual variables to be reused."""
         raise NotImplementedError
 
-    def resumed(self, state: Any, before: FloatArray) -> bool:
+    def resumed(self, dual: Any, before: FloatArray) -> bool:
         """Fit dual variables of costs ``before`` to these costs; False if they cannot be reused."""
         if ((self.costs > 0) & ~(before > 0)).any():  # of a sample that cost nothing there are no variables to reuse
             return False
-        state.warm_start(before, self.costs)
+        dual.warm_start(before, self.costs)
         return True
 
     def weights(self) -> Weights:
@@ -138,9 +138,9 @@ class SingleLabelProblem(Problem):
     def about(self) -> tuple[npt.ArrayLike, ...]:
         return (self.leaves,)
 
-    def resumed(self, state: Planes, before: FloatArray) -> bool:
-        state.describe(self.leaves, self.oracle)
-        state.warm_start(before, self.costs)
+    def resumed(self, dual: Planes, before: FloatArray) -> bool:
+        dual.describe(self.leaves, self.oracle)
+        dual.warm_start(before, self.costs)
         return True
 
 
@@ -253,7 +253,7 @@ class Solution:
     history : list of dicts
         One a pass; ``certified`` says whether its values are exact or estimates made on the way.
     converged, interrupted : bool
-    planes : DualBlock, optional
+    dual : DualBlock, optional
         Dual variables, for a warm start.
     alpha : array of n_columns, optional
         Weights α of the columns, if the solver has learned them.
@@ -266,7 +266,7 @@ class Solution:
     history: list[Record] = field(default_factory=list)
     converged: bool = False
     interrupted: bool = False
-    planes: DualBlock | None = None
+    dual: DualBlock | None = None
     alpha: FloatArray | None = None
     rounding: float = 0.0
 
@@ -297,8 +297,8 @@ class Solver(ABC):
     streams: ClassVar[bool] = False
 
     @abstractmethod
-    def solve(self, problem: Any, state: Any = None, /) -> Solution:
-        """Solve it; ``state`` is what an earlier solution left for a warm start."""
+    def solve(self, problem: Any, start: Any = None, /) -> Solution:
+        """Solve it; ``start`` is what an earlier solution left for a warm start."""
 
 
 class StreamingSolver(Solver):

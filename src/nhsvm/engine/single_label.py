@@ -78,8 +78,8 @@ class PlanesAscent(Ascent[SingleLabelProblem, Planes, Proposals]):
         self.settled = False  # the last working-set pass over these, in the first pass, has observed little
 
     @classmethod
-    def first_fit(cls, options: Dual, problem: SingleLabelProblem, variables: Planes | None) -> FitState[Planes]:
-        planes = Planes(problem.n_samples) if variables is None else variables
+    def first_fit(cls, options: Dual, problem: SingleLabelProblem, dual: Planes | None) -> FitState[Planes]:
+        planes = Planes(problem.n_samples) if dual is None else dual
         first = Certificate(float(problem.costs.sum()), 0.0)
         return FitState(
             planes, problem.weights(), np.random.default_rng(options.seed), first, started=planes.n_planes > 0
@@ -103,7 +103,7 @@ class PlanesAscent(Ascent[SingleLabelProblem, Planes, Proposals]):
     # -- passes over all samples ---------------------------------------------------------------------------------------
 
     def one_pass(self) -> None:
-        if self.weights.working_set_is_cheap(self.state, self.problem.columns):
+        if self.weights.working_set_is_cheap(self.dual, self.problem.columns):
             self.search_pass()
             if self.fit.certificate.gap > self.tol:
                 self.working_set_passes()
@@ -135,7 +135,7 @@ class PlanesAscent(Ascent[SingleLabelProblem, Planes, Proposals]):
             for lo in range(0, len(order), size):
                 samples = order[lo : lo + size]
                 found = self.propose(samples, tolerance, self.tuning.few)
-                self.state.add(samples, found)
+                self.dual.add(samples, found)
                 yield samples, found, 0.0
 
         self.estimate(visits())
@@ -148,7 +148,7 @@ class PlanesAscent(Ascent[SingleLabelProblem, Planes, Proposals]):
         head = problem.columns.head if self.opening else 0  # labels may be chosen by less than all weights
         leaves, costs = problem.leaves[samples], problem.costs[samples]
         scorer = weights.scorer(samples)
-        start, count, leaf, weight = self.state.of(samples)
+        start, count, leaf, weight = self.dual.of(samples)
         found = Proposals.empty(len(samples), int(count.max()) + n_new)
         scores = np.empty((len(samples), weights.n_columns), dtype=weights.dtype)
 
@@ -169,7 +169,7 @@ class PlanesAscent(Ascent[SingleLabelProblem, Planes, Proposals]):
         return found
 
     def improve(self, samples: PtrArray, found: Proposals, gram: Array, tolerance: float) -> tuple[Updates, float]:
-        return self.state.improve(self.batch_of(samples), found, gram, self.paths, tolerance, self.tuning.sweeps)
+        return self.dual.improve(self.batch_of(samples), found, gram, self.paths, tolerance, self.tuning.sweeps)
 
     def observed(self, samples: PtrArray, found: Proposals) -> tuple[float, float]:
         return float(self.costs[samples] @ found.slack), int((found.best != self.problem.leaves[samples]).sum())
@@ -221,7 +221,7 @@ class PlanesAscent(Ascent[SingleLabelProblem, Planes, Proposals]):
 
         Nothing here holds on to addresses: clearing a list frees them.
         """
-        others = self.state.count > 0
+        others = self.dual.count > 0
         for k in range(len(self.kept)):
             others[self.kept[k][0]] = False
         if self.kept:
@@ -230,8 +230,8 @@ class PlanesAscent(Ascent[SingleLabelProblem, Planes, Proposals]):
 
     def addresses(self, samples: PtrArray) -> Iterator[Part]:
         """Those of the samples that have planes, some at a time, and where they find their weights."""
-        some = samples[self.state.count[samples] > 0]
-        return self.weights.addresses(some, self.problem.leaves, self.state, self.problem.columns, self.team)
+        some = samples[self.dual.count[samples] > 0]
+        return self.weights.addresses(some, self.problem.leaves, self.dual, self.problem.columns, self.team)
 
     def rounds(self, parts: list[Part], tolerance: float, focus: Focus) -> float:
         """Working-set passes over some samples; returns the gain."""
@@ -239,7 +239,7 @@ class PlanesAscent(Ascent[SingleLabelProblem, Planes, Proposals]):
 
     def used(self, parts: list[Part]) -> list[Part]:
         """The samples of these that have planes."""
-        return [(samples[self.state.count[samples] > 0], addresses) for samples, addresses in parts]
+        return [(samples[self.dual.count[samples] > 0], addresses) for samples, addresses in parts]
 
     def over(self, parts: list[Part], tolerance: float) -> tuple[list[FloatArray], float]:
         """Block steps over the working set, part by part in random order; gaps observed, and the gain of the dual."""
@@ -255,20 +255,20 @@ class PlanesAscent(Ascent[SingleLabelProblem, Planes, Proposals]):
         order = self.fit.rng.permutation(len(samples))
         observed, gaps = np.empty((2, len(samples)))
         batch = self.batch_of(samples[order])
-        gain = self.weights.working_set_pass(batch, self.state.pool, self.paths, tolerance, observed, addresses)
+        gain = self.weights.working_set_pass(batch, self.dual.pool, self.paths, tolerance, observed, addresses)
         gaps[order] = observed
         return gaps, gain
 
     # -- certificates --------------------------------------------------------------------------------------------------
 
     def mass(self) -> float:
-        return self.state.mass()
+        return self.dual.mass()
 
     def slack_errors(self, squared_norms: FloatArray) -> FloatArray:
         return self.problem.slack_errors(self.weights.squared_norms, squared_norms)
 
     def coefficients(self) -> Coefficients:
-        leaves, columns, planes = self.problem.leaves, self.problem.columns, self.state
+        leaves, columns, planes = self.problem.leaves, self.problem.columns, self.dual
         updates, doubt = planes.coefficients(leaves, columns), planes.doubt(leaves, self.lengths, columns)
         return Coefficients(updates, doubt, Mass(planes.mass(), planes.least_mass()))
 

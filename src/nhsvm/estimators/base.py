@@ -62,7 +62,7 @@ if TYPE_CHECKING:  # the engine loads numba, which importing an estimator should
 class WarmStart(NamedTuple):
     """What a fit with ``warm_start`` leaves for the next one."""
 
-    state: DualBlock
+    dual: DualBlock
     """Dual variables."""
     about: tuple[npt.ArrayLike, ...]
     """What they are about, as the problem says."""
@@ -219,8 +219,8 @@ class HierarchicalSVM(Answering, ClassifierMixin, BaseEstimator):  # type: ignor
         )
         self.interrupted_ = solution.interrupted
         self._stream = None
-        planes = solution.planes if self.warm_start else None
-        self._dual = None if planes is None else WarmStart(planes, solved.about(), solved.costs)
+        kept = solution.dual if self.warm_start else None
+        self._dual = None if kept is None else WarmStart(kept, solved.about(), solved.costs)
 
     # -- going on ------------------------------------------------------------------------------------------------------
 
@@ -241,7 +241,7 @@ class HierarchicalSVM(Answering, ClassifierMixin, BaseEstimator):  # type: ignor
                 "DAG oracle='lp' in both or in neither); set warm_start=False for other data"
             )
         self._dual = None  # the solver changes them, and may fail
-        return (kept.state,) if problem.resumed(kept.state, kept.costs) else ()
+        return (kept.dual,) if problem.resumed(kept.dual, kept.costs) else ()
 
     @available_if(_by_parts)  # type: ignore[untyped-decorator]
     def partial_fit(

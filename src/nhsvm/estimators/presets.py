@@ -94,13 +94,13 @@ class SSVM(HierarchicalSVM):
         """
         if not self.warm_start:
             raise OptionError("start_from needs warm_start=True, which says that a fit goes on from what was before")
-        dual = model._dual if isinstance(model, HierarchicalSVM) else None
-        if dual is None:
+        kept = model._dual if isinstance(model, HierarchicalSVM) else None
+        if kept is None:
             raise OptionError(
                 f"this {type(model).__name__} has no dual variables to go on from: fit it with warm_start=True; a file "
                 "does not hold them"
             )
-        self._dual = dual._replace(state=deepcopy(dual.state))
+        self._dual = kept._replace(dual=deepcopy(kept.dual))
         return self
 
     def _loss(self, auto: str, hierarchy: Hierarchy, alpha: FloatArray) -> Loss:
