@@ -45,8 +45,7 @@ def example_jaccard(
     ----------
     {y}
     hierarchy : Hierarchy
-    over : {"labels", "nodes"}
-        Y is the set of labels as given, or these with everything above them.
+    {over}
     {roots}
     {given}
 
@@ -147,8 +146,7 @@ def hamming_distance(
     ----------
     {y}
     hierarchy : Hierarchy
-    over : {"labels", "nodes"}
-        Y is the set of labels as given, or these with everything above them.
+    {over}
     {roots}
     normalize : bool
         Divide by the number of columns: ``labels`` if given, else all leaves, and in both cases the further labels that

@@ -107,8 +107,7 @@ def lca_f1(
 
     References
     ----------
-    .. [1] A. Kosmopoulos, I. Partalas, E. Gaussier, G. Paliouras, I. Androutsopoulos. Evaluation measures for
-       hierarchical classification: a unified view and novel approaches. Data Mining and Knowledge Discovery 29, 2015.
+    .. [1] {unified view}
 
     Examples
     --------
@@ -157,8 +156,7 @@ def graph_accuracy(
 
     References
     ----------
-    .. [1] A. Kosmopoulos, I. Partalas, E. Gaussier, G. Paliouras, I. Androutsopoulos. Evaluation measures for
-       hierarchical classification: a unified view and novel approaches. Data Mining and Knowledge Discovery 29, 2015.
+    .. [1] {unified view}
 
     Examples
     --------

@@ -27,17 +27,24 @@ _TEXTS = {
     "{y}": """y_true, y_pred : labels, label sets, or 0/1 matrix
     One label a sample; or a set or list of labels a sample, which may be empty; or a dense or sparse matrix with a
     column for every label.""",
+    "{over}": """over : {"labels", "nodes"}
+    Y is the set of labels as given, or these with everything above them.""",
     "{roots}": """roots : "auto" or bool
     Whether roots count among the nodes. By default they do if there are several; the only root does not, since every
     label has it.""",
     "{given}": """labels : sequence of labels, optional
     What the columns of a matrix are; by default ``hierarchy.leaves``.
 sample_weight : array of n_samples, optional""",
+    "{unified view}": (
+        "A. Kosmopoulos, I. Partalas, E. Gaussier, G. Paliouras, I. Androutsopoulos. Evaluation measures for\n"
+        "   hierarchical classification: a unified view and novel approaches. "
+        "Data Mining and Knowledge Discovery 29, 2015."
+    ),
 }
 
 
 def documented(measure: Function) -> Function:
-    """Write out the parameters that measures share in the documentation of one: ``{y}``, ``{roots}``, ``{given}``."""
+    """Write out what measures share in the documentation of one, such as the parameters ``{y}`` and ``{roots}``."""
     text = cleandoc(measure.__doc__ or "")
     for name, shared in _TEXTS.items():
         text = text.replace(name, shared)

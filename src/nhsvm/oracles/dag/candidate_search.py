@@ -36,7 +36,7 @@ class Start(NamedTuple):
 
 
 class CandidateSearch:
-    """A search whose work, beyond one visit of every node, depends on the leaves that could be of use.
+    """A search whose work, beyond one visit of every node, depends on the candidate leaves.
 
     Where putting in and taking out single leaves has not found a set that is proved to be good enough, the stages of
     :class:`nhsvm.oracles.DagMultilabel` go on from it, on a core that holds no more than these leaves and all above.
@@ -66,8 +66,8 @@ class CandidateSearch:
     def found(self, rewards: Floats, useful: Lists, first: Lists | None = None) -> tuple[Lists, FloatArray, FloatArray]:
         """As :meth:`nhsvm.oracles.dag.candidates.LeafCandidates.found`.
 
-        The search begins with sets of single leaves, of those in ``first`` if given: where thousands could be of use,
-        to try all of them one by one takes as long as the search itself, which is needed all the same.
+        The search begins with sets of single leaves, of those in ``first`` if given: to try thousands of candidates
+        one by one takes as long as the search itself, which is needed all the same.
         """
         sets, value, bound = self.candidates.found(rewards, useful if first is None else first)
         if first is not None:

@@ -1,4 +1,4 @@
-"""Leaves that a label set could gain by, found without any label sets; and sets of these.
+"""Candidate leaves, which are those that a best label set could hold, found without any sets; and sets of these.
 
 Nodes that are *in*, in every best set, are those whose parents are in and which are worth something with the best that
 is *private* below them, with no other parent. If a node p loses its last child, the best that is private below it takes
@@ -9,13 +9,14 @@ is a node that is in, and needs no child if a set may be empty.) So that costs a
 
 without the second choice if p is in; cover that runs through what is gone does not count. A set that holds a leaf l
 gets better without it unless r_l + Σ_p x_p ≥ 0 over its parents; and unless r_l + Σ_n max(r_n, 0) + Σ_m x_m ≥ 0 over
-all nodes n above it that are not in, and m that are, which counts none twice. The same holds for inner nodes with all
-that could be of use below them: what is below those that are of no use is of none. (:mod:`nhsvm.oracles.dag.reduce` has
-the reasons; here it is done on the hierarchy, most of which is leaves, in one visit of every leaf and a few of inner
-nodes.) Most leaves of a large hierarchy are of no use by far.
+all nodes n above it that are not in, and m that are, which counts none twice. These sums bound what l could add to a
+set; leaves whose bound is not below 0 are candidates. The same holds for an inner node with all candidates below it: if
+it is none, nothing below it is one. (:mod:`nhsvm.oracles.dag.reduce` has the reasons; here it is done on the hierarchy,
+most of which is leaves, in one visit of every leaf and a few of inner nodes.) Few leaves of a large hierarchy are
+candidates.
 
-With weights that have seen little, thousands of leaves may be worth next to nothing each. Who does not need all of them
-can ask for those with the largest bounds.
+With weights that have seen little, thousands of leaves may be candidates that could add next to nothing. A caller that
+does not need all of them can ask for those with the largest bounds.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ Lists = tuple[PtrArray, IntArray]  # where the lists of samples begin, and the l
 
 
 class CandidateGraph(NamedTuple):
-    """A graph as the search for leaves of use goes through it; nodes are in topological order."""
+    """A graph as the search for candidate leaves goes through it; nodes are in topological order."""
 
     above_ptr: PtrArray  # nodes next above every node
     above: IntArray
@@ -73,7 +74,7 @@ def candidate_graph(above: Ragged, paths: Ragged) -> CandidateGraph:
 
 
 class LeafCandidates:
-    """Finds the leaves that could be of use, and label sets of these: beyond one visit of every node, no more work.
+    """Finds candidate leaves, and label sets of these: beyond one visit of every node, no more work.
 
     Sets are found by putting in and taking out single leaves, from none of these (or the best, if one is needed) and
     from all. Bounds are of one sweep up the graph, in which every node hands what it is worth, v_n, to its parents in
@@ -96,25 +97,25 @@ class LeafCandidates:
         self.n_nodes = len(above.indptr) - 1
 
     def useful(self, rewards: Floats, limit: int | None = None) -> Lists:
-        """Leaves that could be of use, of every row of rewards: (where their lists begin, the lists).
+        """Candidate leaves of every row of rewards: (where their lists begin, the lists).
 
-        Of more than ``limit``, those that could be of most use.
+        Of more than ``limit``, those with the largest bounds.
         """
         return self.ranked(rewards, limit)[0]
 
     def ranked(self, rewards: Floats, limit: int | None = None) -> tuple[Lists, FloatArray]:
-        """The same, and of how much use each of them could be."""
+        """The same, and the bound of each."""
         limit = len(self.graph.leaf_node) if limit is None else limit
         indptr, leaves, use_of = candidates_kernel(rewards, limit, self.allow_empty, self.graph)
         return (indptr, leaves), use_of
 
     def narrowed(self, useful: Lists, use_of: FloatArray, limit: int, more: Lists) -> Lists:
-        """Of leaves that could be of use, the ``limit`` of most use, and all in ``more``."""
+        """Of candidate leaves, the ``limit`` with the largest bounds, and all in ``more``."""
         indptr, leaves = narrowed_kernel(*useful, use_of, limit, *more)
         return indptr, leaves
 
     def found(self, rewards: Floats, useful: Lists, first: Lists | None = None) -> tuple[Lists, FloatArray, FloatArray]:
-        """Sets of leaves for every row of rewards, their values and bounds, where the leaves of use are known.
+        """Sets of leaves for every row of rewards, their values and bounds, of known candidates.
 
         Bounds hold if these are all of them. Others may begin with ``first``, some of them; this one looks at all.
         """
@@ -268,10 +269,10 @@ def _largest(found, bounds, size):
 
 @kernel
 def candidates_kernel(rewards, limit, allow_empty, graph):
-    """For every row of rewards, the leaves that could be of use, ascending.
+    """For every row of rewards, its candidate leaves, ascending.
 
-    (where their lists begin, the lists, of how much use each could be). Of more than ``limit`` leaves, those that could
-    be of most use.
+    (where their lists begin, the lists, the bound of each). Of more than ``limit`` leaves, those with the largest
+    bounds.
     """
     (
         above_ptr, above, own_ptr, own, paths_ptr, paths, inner, leaf_node, first_above, more_leaf, more_above, roots,
@@ -355,7 +356,7 @@ def candidates_kernel(rewards, limit, allow_empty, graph):
                 rough[e - begin] = worth[leaf_node[found[e]]] + bare[first_above[found[e]]]
             _largest(found[begin:size], rough[: size - begin], closely)
             size = begin + closely
-        # what inner nodes are worth with all below them that could be of use
+        # what inner nodes are worth with all candidates below them
         for e in range(begin, size):
             c = leaf_node[found[e]]
             lo, hi = above_ptr[c], above_ptr[c + 1]
@@ -365,7 +366,7 @@ def candidates_kernel(rewards, limit, allow_empty, graph):
                 top[above[q]] = max(top[above[q]], w)
         for k in range(inner.shape[0] - 1, -1, -1):
             c = inner[k]
-            if top[c] == -_MOST:  # there is nothing of use below it
+            if top[c] == -_MOST:  # there is no candidate below it
                 continue
             lo, hi = above_ptr[c], above_ptr[c + 1]
             w = max(r[c] + (total[c] if total[c] > 0.0 else top[c]), -_MOST)
@@ -403,7 +404,7 @@ def candidates_kernel(rewards, limit, allow_empty, graph):
 
 @kernel
 def narrowed_kernel(indptr, leaves, use_of, limit, put_ptr, put):
-    """Of every list the ``limit`` leaves that could be of most use, and those of ``put``; all lists are ascending."""
+    """Of every list the ``limit`` leaves with the largest bounds, and those of ``put``; all lists are ascending."""
     n = indptr.shape[0] - 1
     new_ptr, new = np.zeros(n + 1, np.int64), np.empty(leaves.shape[0] + put.shape[0], np.int32)
     some, bounds, size = np.empty(leaves.shape[0], np.int32), np.empty(leaves.shape[0]), 0

@@ -44,11 +44,11 @@ class Tuning(NamedTuple):
     stages: tuple[int, int] = (5_000, 50_000)  # budgets: a dive, or some rounds; one sweep misses most violations
     longer: int = 8  # budgets spent before HiGHS proves the rest, which takes longer than that for nearly all samples
     large: int = 6_000  # nodes of a core from which on it is searched above candidate leaves only, where these are few
-    paths: int = 20  # nodes above a leaf, on average, up to which finding leaves of use takes less than it saves
-    most: float = 0.25  # part of the core's nodes that may be above the leaves of use
+    paths: int = 20  # nodes above a leaf, on average, up to which finding candidate leaves takes less than it saves
+    most: float = 0.25  # part of the core's nodes that may be above candidate leaves
     memory: int = 600_000_000  # bytes that a memory of samples may take
     needless: int = 200_000_000  # steps of the search for needless edges; edges beyond are kept
-    listed: int = 4  # times a limit of leaves that are bounded closely, to find those of most use
+    listed: int = 4  # times a limit of leaves that are bounded closely, to find the largest bounds
     listed_least: int = 256  # leaves that are bounded closely at least
 
     # a batch

@@ -182,7 +182,7 @@ class DagMultilabel(Oracle):
         return np.setdiff1d(some, low[enough])
 
     def _by_candidates(self, some: PtrArray, asked: Asked, chosen: ByteArray, gap: FloatArray) -> PtrArray:
-        """Solve the samples in which few leaves could be of use, on what is above these; the others."""
+        """Solve the samples with few candidate leaves, on what is above these; the others."""
         if not self._in_parts:
             return some
         n, most = len(some), int(TUNING.most * len(self.plan.node))
