@@ -12,7 +12,7 @@ from math import inf
 from numbers import Integral, Real
 from string import Template
 from textwrap import fill, indent
-from typing import TYPE_CHECKING, Annotated, TypedDict, TypeGuard
+from typing import TYPE_CHECKING, Annotated, NamedTuple, TypedDict, TypeGuard
 
 from nhsvm.errors import OptionError
 from nhsvm.oracles import ORACLES
@@ -26,6 +26,28 @@ if TYPE_CHECKING:  # the command line shows its help without scipy and scikit-le
     from nhsvm.weights import Scheme
 
 MARGINS = ("loss", "normalized")
+AUTO = "auto"
+"""The value of options that are worked out from the data."""
+
+
+class Defaults(NamedTuple):
+    """What "auto" is made of; measured in ``docs/decisions/080-defaults.md``."""
+
+    cost: float = 3.0
+    """C times the mean of ‖x‖²."""
+    intercept: float = 0.3
+    """Value of the constant feature, over the root mean square of ‖x‖."""
+    offset: float = -1.3
+    """Offset of a leaf, in units of what it costs in a label set."""
+    tol: float = 0.3
+    """Estimated gap from which on accuracy hardly changes."""
+    small_tol: float = 1e-3
+    """The same, proved, of small problems."""
+    small: int = 2**15
+    """Samples times nodes of the largest of these, whose proof takes no time that anybody would notice."""
+
+
+DEFAULTS = Defaults()
 
 
 # -- checks of one value: (name of the option, value) ------------------------------------------------------------------
@@ -38,6 +60,20 @@ def _is_whole(value: object) -> TypeGuard[int]:
 def _positive(name: str, value: object) -> None:
     if not is_number(value) or not 0 < value < inf:
         raise OptionError(f"{name} must be a positive number, not {value!r}")
+
+
+def _or_auto(check: Check, what: str) -> Check:
+    """The check of an option that may be "auto"; ``what`` it has to be otherwise."""
+
+    def checked(name: str, value: object) -> None:
+        if isinstance(value, str) and value == AUTO:
+            return
+        try:
+            check(name, value)
+        except OptionError:
+            raise OptionError(f"{name} must be {what} or 'auto', not {value!r}") from None
+
+    return checked
 
 
 def _finite(name: str, value: object) -> None:
@@ -117,6 +153,20 @@ def _bytes(name: str, value: object) -> None:
         parsed(value, name)
 
 
+def _share(name: str, value: object) -> None:
+    if not is_number(value) or not 0 < value < 1:
+        raise OptionError(f"{name} must be a number between 0 and 1, not {value!r}")
+
+
+def _known_score(name: str, value: object) -> None:
+    from nhsvm.estimators.early_stopping import ACCURACY, MEASURES
+
+    if isinstance(value, str):
+        _one_of(ACCURACY, *MEASURES)(name, value)
+    else:
+        _yes_or_no(name, value)
+
+
 def _function(name: str, value: object) -> None:
     if value is not None and not callable(value):
         raise OptionError(f"{name} must be a function of one record, not {value!r}")
@@ -191,13 +241,14 @@ class Options(TypedDict, total=False):
         ),
     ]
     intercept_scaling: Annotated[
-        float,
+        "float | str",
         Option(
-            1.0,
-            "float",
-            "Its value. The larger, the less the intercept is regularised.",
-            _positive,
-            Flag("Value of the constant feature.", float, shown="1"),
+            AUTO,
+            'float or "auto"',
+            "Its value. The larger, the less the intercept is regularised, and the more all samples share in every "
+            'step. "auto" is $intercept of the root mean square of ‖x‖, rounded to three digits.',
+            _or_auto(_positive, "a positive number"),
+            Flag("Value of the constant feature.", float, shown="by the size of samples"),
         ),
     ]
     class_weight: Annotated[
@@ -245,14 +296,15 @@ class Options(TypedDict, total=False):
         ),
     ]
     leaf_offset: Annotated[
-        float,
+        "float | str",
         Option(
-            0.0,
-            "float",
+            AUTO,
+            'float or "auto"',
             "Added to the score of every leaf, in training and prediction. For label sets. With −1 a label that is "
-            "wrong for a sample starts out exactly at its margin, and weights stay sparse.",
-            _finite,
-            Flag("Added to the score of every label.", float, shown="0", panel="Label sets"),
+            'wrong for a sample starts out exactly at its margin, and weights stay sparse. "auto" is $offset times '
+            "what a wrong leaf costs: most labels are wrong for most samples, so that is where scores begin.",
+            _or_auto(_finite, "a finite number"),
+            Flag("Added to the score of every label.", float, shown="below 0, by the loss", panel="Label sets"),
         ),
     ]
     offsets: Annotated[
@@ -268,14 +320,15 @@ class Options(TypedDict, total=False):
         ),
     ]
     tol: Annotated[
-        float,
+        "float | str",
         Option(
-            1e-3,
-            "float",
+            AUTO,
+            'float or "auto"',
             "Stop when (primal − dual) / primal is proved to be at most this. From 1e-4 up, weights are single "
-            "precision.",
-            _positive,
-            Flag("Stop at this gap, which is proved.", float, shown="0.001", panel="Solver"),
+            'precision. "auto" is 1e-3 for small problems, of up to $small samples times nodes with weight; for others '
+            "it is $tol, from which on accuracy hardly changes, and estimated only: see ``certify``.",
+            _or_auto(_positive, "a positive number"),
+            Flag("Stop at this gap, which is proved.", float, shown="by the size of the data", panel="Solver"),
         ),
     ]
     max_iter: Annotated[
@@ -289,21 +342,55 @@ class Options(TypedDict, total=False):
         ),
     ]
     certify: Annotated[
-        bool,
+        "bool | str",
         Option(
-            True,
-            "bool",
-            "Prove ``gap_`` where the fit ends before ``tol`` is reached, by ``max_iter`` or the callback; that takes "
-            "about as long as another pass. Without it, ``gap_`` is then infinite, unless the last pass has tried to "
-            "prove it, and ``history_`` has estimates.",
-            _yes_or_no,
+            AUTO,
+            'bool or "auto"',
+            "Prove ``gap_``, also where the fit ends before ``tol`` is reached, by ``max_iter`` or the callback; every "
+            "proof takes about as long as a pass, and on DAGs longer. Without it, the fit ends where the gap that it "
+            'estimates on the way is at most ``tol``, and ``gap_`` is that estimate. "auto" proves if ``tol`` is a '
+            "number, or the problem is small.",
+            _or_auto(_yes_or_no, "True, False"),
             Flag(
-                "Prove the gap of a fit that ends before it is reached.",
+                "Prove the gap.",
                 bool,
                 ("--certify/--no-certify",),
-                shown="yes",
+                shown="if --tol is given, or for small data",
                 panel="Solver",
             ),
+        ),
+    ]
+    early_stopping: Annotated[
+        "bool | str",
+        Option(
+            False,
+            "bool or str",
+            "Hold out a part of the samples, and stop when their score has not improved for ``n_iter_no_change`` "
+            "passes; the weights of the best pass are kept. True is accuracy, and for label sets "
+            '"example_jaccard"; a name is that of a measure, such as "hierarchical_f1". The score of every pass is in '
+            "``history_`` as validation_score.",
+            _known_score,
+            Flag("Stop when this measure no longer improves on samples held out.", panel="Solver", metavar="MEASURE"),
+        ),
+    ]
+    validation_fraction: Annotated[
+        float,
+        Option(
+            0.1,
+            "float",
+            "Share of the samples that ``early_stopping`` holds out. The only sample of a class is not held out.",
+            _share,
+            Flag("Share of the samples to hold out for --early-stopping.", float, shown="0.1", panel="Solver"),
+        ),
+    ]
+    n_iter_no_change: Annotated[
+        int,
+        Option(
+            2,
+            "int",
+            "Passes without a better score after which ``early_stopping`` ends the fit.",
+            _at_least(1),
+            Flag("Passes without improvement for --early-stopping.", int, shown="2", panel="Solver"),
         ),
     ]
     n_jobs: Annotated[
@@ -360,11 +447,12 @@ class Options(TypedDict, total=False):
 
 
 _C = Option(
-    1.0,
-    "float",
-    "Cost of errors; the paper's λ is 1/(2C).",
-    _positive,
-    Flag("Cost of errors.", float, ("--C", "-C"), shown="1"),
+    AUTO,
+    'float or "auto"',
+    'Cost of errors; the paper\'s λ is 1/(2C). "auto" is $cost divided by the mean of ‖x‖², rounded to three digits: '
+    "``C_`` tells it.",
+    _or_auto(_positive, "a positive number"),
+    Flag("Cost of errors.", float, ("--C", "-C"), shown="by the size of samples"),
 )
 OPTIONS: Mapping[str, Option] = {"C": _C} | {
     name: kind.__metadata__[0] for name, kind in Options.__annotations__.items()
@@ -441,6 +529,11 @@ _TEXTS = {
     "hierarchy": "None is the flat hierarchy over the labels seen.",
     "node_weights": "α, aligned with ``hierarchy_.nodes``.",
     "auto_loss_meaning": "",
+    "cost": f"{DEFAULTS.cost:g}",
+    "intercept": f"{DEFAULTS.intercept:g}",
+    "offset": f"{DEFAULTS.offset:g}",
+    "tol": f"{DEFAULTS.tol:g}",
+    "small": f"{DEFAULTS.small:,}",
     "history": "",
 }
 _ATTRIBUTES = """
@@ -448,6 +541,8 @@ Attributes
 ----------
 classes_ : array of n_classes
     The labels seen, sorted; the columns of an indicator as they stand.
+C_, intercept_scaling_, leaf_offset_ : float
+    The options of these names, as they were used where "auto" leaves them to the data.
 hierarchy_ : Hierarchy
     Restricted to these labels.
 node_weights_ : array of n_nodes
@@ -456,6 +551,8 @@ coef_, intercept_ : arrays of (n_nodes, n_features) and (n_nodes,)
     U: the score of a class is the sum of U_n·x + b_n over its node and everything above it.
 objective_, dual_objective_, gap_ : float
     Primal value, a lower bound of the optimum, and (primal − dual) / primal.
+certified_ : bool
+    Whether these are proved; otherwise they are estimates made on the way.
 n_iter_, history_ : int, list of dicts
     Passes, and the record of each: iteration, seconds, primal, dual, gap, training_error, planes (dual variables
     above 0), and certified, which says whether its values are exact or estimates made on the way$history.

@@ -32,7 +32,7 @@ def terminal(monkeypatch, width=80):
 def narrow(monkeypatch):
     """Standard output is a terminal of 30 columns."""
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
-    monkeypatch.setattr(shutil, "get_terminal_size", lambda: os.terminal_size((30, 24)))
+    monkeypatch.setattr(shutil, "get_terminal_size", lambda fallback=None: os.terminal_size((30, 24)))
 
 
 def test_sentences_are_broken_between_words(narrow):

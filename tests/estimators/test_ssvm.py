@@ -20,7 +20,7 @@ def weights(model):
 
 
 def penalty(model):
-    rows = np.hstack([model.coef_, model.intercept_[:, None] / model.intercept_scaling]).astype(float)
+    rows = np.hstack([model.coef_, model.intercept_[:, None] / model.intercept_scaling_]).astype(float)
     used = model.node_weights_ > 0
     return 0.5 * float(np.sum((rows[used] ** 2).sum(axis=1) / model.node_weights_[used])), rows
 
@@ -111,23 +111,26 @@ def test_threads_and_files(h, problem, sparse, tmp_path):
 @pytest.mark.parametrize("problem", [make, make_sets])
 def test_warm_start(problem):
     X, y = problem(FOREST)
-    model = SSVM(FOREST, warm_start=True, tol=1e-4).fit(X, y)
+    model = SSVM(FOREST, C=1, intercept_scaling=1, warm_start=True, tol=1e-4).fit(X, y)
     one, dual = model.objective_, model.dual_objective_
     assert model.history_[0]["dual"] < 0.5 * dual  # a first pass from nothing leads nowhere near
     assert model.fit(X, y).history_[0]["dual"] >= dual * (1 - 1e-9)  # it goes on from where it was
     assert model.objective_ == pytest.approx(one, rel=2e-4)
     model.set_params(C=0.5).fit(X, y)
-    assert model.objective_ == pytest.approx(SSVM(FOREST, C=0.5, tol=1e-4).fit(X, y).objective_, rel=2e-4)
+    assert model.objective_ == pytest.approx(
+        SSVM(FOREST, C=0.5, intercept_scaling=1, tol=1e-4).fit(X, y).objective_, rel=2e-4
+    )
 
 
 @pytest.mark.parametrize("problem", [make, make_sets])
 @pytest.mark.parametrize("h", [FOREST, DAG], ids=["forest", "dag"])
 def test_it_starts_from_other_weights(h, problem):
     X, y = problem(h)
-    other = NHSVM(h, warm_start=True, tol=1e-4).fit(X, y)
+    options = {"C": 1, "intercept_scaling": 1, "leaf_offset": 0 if problem is make_sets else "auto"}
+    other = NHSVM(h, **options, warm_start=True, tol=1e-4).fit(X, y)
     kept, before = other.objective_, other.predict(X)
-    cold = SSVM(h, tol=1e-3).fit(X, y)
-    model = SSVM(h, warm_start=True, tol=1e-3).start_from(other)
+    cold = SSVM(h, **options, tol=1e-3).fit(X, y)
+    model = SSVM(h, **options, warm_start=True, tol=1e-3).start_from(other)
     dual = model.fit(X, y).history_[0]["dual"]
     assert model.objective_ == pytest.approx(cold.objective_, rel=2e-3)
     assert dual > 2 * cold.history_[0]["dual"]  # a head start, and no small one
@@ -164,7 +167,7 @@ def test_labels_of_inner_nodes_probabilities_and_class_weights():
 
 def test_offsets_of_label_sets():
     X, y = make_sets(TREE, n_samples=60)
-    model = SSVM(TREE, offsets="f1_micro", cv=2).fit(X, y)
+    model = SSVM(TREE, C=1, offsets="f1_micro", cv=2).fit(X, y)
     assert model.offsets_.shape == (7,)
     assert model.score(X, y) > 0.5
 

@@ -7,6 +7,7 @@ paths that only an option takes.
 from __future__ import annotations
 
 import hashlib
+import inspect
 import json
 import os
 import warnings
@@ -48,6 +49,7 @@ class Size(NamedTuple):
 
 
 SMALL = Size(150, 60, 6, 20)
+SETTLED = {"C": 1.0, "intercept_scaling": 1.0, "leaf_offset": 0.0}  # whatever the defaults
 ESTIMATORS = ("FlatSVM", "HSVM", "NHSVM", "SSVM", "HRSVM")
 
 
@@ -82,7 +84,9 @@ class Case(NamedTuple):
 
     def model(self, data: Data, n_jobs: int = 1) -> Any:
         """The estimator, unfitted."""
-        return getattr(nhsvm, self.estimator)(data.hierarchy, n_jobs=n_jobs, **self.options)
+        kind = getattr(nhsvm, self.estimator)
+        settled = {name: value for name, value in SETTLED.items() if name in inspect.signature(kind).parameters}
+        return kind(data.hierarchy, n_jobs=n_jobs, **settled | self.options)
 
     def samples(self, data: Data) -> Any:
         """As the case has them."""

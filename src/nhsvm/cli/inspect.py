@@ -16,6 +16,7 @@ from nhsvm.cli.models import LoadedModel, TrustOptions, load_model
 from nhsvm.cli.options import JsonFlag, option
 from nhsvm.cli.output import broken, print_json
 from nhsvm.errors import OptionError, UnknownLabelError
+from nhsvm.options import AUTO
 from nhsvm.sizes import readable_bytes
 
 if TYPE_CHECKING:
@@ -326,17 +327,20 @@ def _parameters(svm: Estimator) -> Record:
     defaults = {name: parameter.default for name, parameter in signature(type(svm)).parameters.items()}
     given = svm.get_params(deep=False)
     kept = {name: value for name, value in given.items() if name not in _RUNNING and value != defaults[name]}
-    return {"C": svm.C} | kept
+    return {"C": svm.C_ if svm.C == AUTO else svm.C} | kept
 
 
 def _convergence(svm: Estimator) -> tuple[Record, str]:
     gap, n_passes = svm.gap_, svm.n_iter_
     seconds = svm.history_[-1].get("seconds") if svm.history_ else None
-    tol = float(getattr(svm.solver, "tol", svm.tol))  # an instance has its own
+    tol = svm.model_.training.tol  # not a number in files of versions that did not keep it
+    if math.isnan(tol) and not isinstance(svm.tol, str):
+        tol = float(svm.tol)
     converged = bool(gap <= tol)
     result = {
         "objective": svm.objective_,
         "gap": gap,
+        "certified": svm.certified_,
         "tol": tol,
         "converged": converged,
         "passes": n_passes,
@@ -344,9 +348,9 @@ def _convergence(svm: Estimator) -> tuple[Record, str]:
     }
     passes = f"{n_passes} pass{'es' * (n_passes != 1)}{'' if seconds is None else f', {seconds:.1f} s'}"
     if not math.isfinite(gap):
-        return result, f"no proved gap; {passes}"
-    reached = "reached" if converged else "NOT reached"
-    return result, f"objective {svm.objective_:.6g}, proved gap {gap:.2e} (tol {tol:g} {reached}); {passes}"
+        return result, f"no gap was measured; {passes}"
+    reached, kind = "reached" if converged else "NOT reached", "proved" if svm.certified_ else "estimated"
+    return result, f"objective {svm.objective_:.6g}, {kind} gap {gap:.2e} (tol {tol:g} {reached}); {passes}"
 
 
 def _memory(file: Path, loaded: LoadedModel) -> tuple[Record, dict[str, str]]:

@@ -244,7 +244,7 @@ class FitProgress(_Progress):
     """The callback of an estimator: a bar with the time left on a terminal, plain lines elsewhere.
 
     The logarithm of the gap has a way to go from the first one to ``tol``. Of ``folds``, further fits, there are no
-    records.
+    records. Without ``proves``, a fit is done where its estimate is small enough.
 
     Examples
     --------
@@ -258,9 +258,9 @@ class FitProgress(_Progress):
     1.0
     """
 
-    def __init__(self, tol: float, max_iter: int, folds: int = 0, *, quiet: bool = False) -> None:
+    def __init__(self, tol: float, max_iter: int, folds: int = 0, *, proves: bool = True, quiet: bool = False) -> None:
         super().__init__("training", 1.0, quiet=quiet)
-        self._tol, self._max_iter, self._folds = tol, max_iter, folds
+        self._tol, self._max_iter, self._folds, self._proves = tol, max_iter, folds, proves
         self._first_gap: float | None = None
         self._last = -math.inf
         self.share = 0.0
@@ -273,7 +273,7 @@ class FitProgress(_Progress):
             self._first_gap = gap if self._first_gap is None else self._first_gap
             whole = math.log(self._first_gap / self._tol) if self._first_gap > self._tol else 0.0
             self.share = max(self.share, math.log(self._first_gap / gap) / whole if whole else 1.0)
-            done = gap <= self._tol and bool(record["certified"])
+            done = gap <= self._tol and bool(record["certified"] or not self._proves)
         self.share = max(self.share, record["iteration"] / self._max_iter)
         about = "" if record["certified"] else "about "  # an estimate
         if self.bar is not None:

@@ -101,9 +101,10 @@ def _fit(
     made = perf_counter() - start
     estimator = make_estimator(options, dataset.hierarchy)
     folds = estimator.cv if isinstance(estimator.cv, int) and (estimator.probability or estimator.offsets) else 0
-    progress = FitProgress(estimator.tol, estimator.max_iter, folds, quiet=quiet)
-    estimator.set_params(callback=progress)
     problem = estimator.make_problem(X, dataset.y)
+    chosen = problem.chosen
+    progress = FitProgress(chosen.tol, estimator.max_iter, folds, proves=chosen.certify, quiet=quiet)
+    estimator.set_params(callback=progress)
     estimate = estimate_of(problem, estimator)
     if not quiet or estimate.total > MUCH or not estimate.fits:
         note(as_typed(f"memory needed: {estimate}"))
@@ -131,7 +132,9 @@ def _fit(
         "nodes": estimator.hierarchy_.n_nodes,
         "passes": estimator.n_iter_,
         "objective": estimator.objective_,
+        "C": estimator.C_,
         "gap": estimator.gap_,
+        "certified": estimator.certified_,
         "training_accuracy": None if error is None or math.isnan(error) else 1.0 - error,
         "feature_seconds": made,
         "seconds": seconds,
@@ -151,9 +154,9 @@ def _show(result: Record) -> None:
         "model": result["model"],
         "training": f"{result['passes']:,} pass{'' if result['passes'] == 1 else 'es'}, {result['seconds']:.1f} s",
         "objective": (
-            f"{value}, within {gap} % of optimal (proved)"
+            f"{value}, within {gap} % of optimal ({'proved' if result['certified'] else 'estimated'})"
             if math.isfinite(result["gap"])
-            else "not measured, and no gap is proved"
+            else "not measured"
         ),
     }
     if result["training_accuracy"] is not None:

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeAlias, TypeVar
@@ -29,7 +29,7 @@ import numpy as np
 
 from nhsvm.engine.certificate import gamma, largest_norms, largest_penalty, largest_primal, least_dual
 from nhsvm.engine.dual.plane_step import LEAST_STEP
-from nhsvm.engine.problem import Problem, Solution, Solver
+from nhsvm.engine.problem import Problem, Solution, Solver, Watch
 from nhsvm.engine.protocols import DualBlock, SampleBatch, Weights
 from nhsvm.engine.samples import Updates
 from nhsvm.objective import Certificate, penalty
@@ -114,6 +114,7 @@ class FitState(Generic[Block]):
     idle: int = 0  # passes since
     aim: float = 1.0  # part of the tolerance that passes aim at
     alpha: LearnedAlpha | None = None  # weights α, if they are learned
+    stopped: bool = False  # whoever watches the weights has ended the run
 
 
 class Ascent(ABC, Generic[P, Block, Found]):
@@ -149,7 +150,9 @@ class Ascent(ABC, Generic[P, Block, Found]):
 
     @property
     def converged(self) -> bool:
-        return self.fit.certified and self.fit.certificate.gap <= self.options.tol
+        """Whether the gap is small enough: as it is proved, or estimated by a pass if nothing is to be proved."""
+        known = self.fit.certified or not self.options.certify
+        return bool(self.fit.history) and known and self.fit.certificate.gap <= self.options.tol
 
     @property
     def hopeless(self) -> bool:
@@ -204,11 +207,13 @@ class Ascent(ABC, Generic[P, Block, Found]):
                 self.rebuild()
             self.one_pass()
             fit.history[-1]["seconds"] = self.seconds  # with passes that came after the estimate
-            if fit.certificate.gap * fit.ratio <= self.tol:
+            if self.options.certify and fit.certificate.gap * fit.ratio <= self.tol:
                 self.try_certificate()
             elif self.stalled():
                 self.leave_stall()
-            if self.hopeless or (callback is not None and callback(fit.history[-1])):
+            fit.stopped = self.options.watch is not None and self.options.watch(self.weights, fit.history[-1])
+            told = callback is not None and callback(fit.history[-1])
+            if self.hopeless or fit.stopped or told:
                 break
 
     def batch_pass(self) -> None:
@@ -449,9 +454,13 @@ class Dual(Solver):
     callback : callable, optional
         Called with the record of every pass; a true result ends the fit.
     certify : bool
-        Prove the gap where passes end before ``tol`` is reached. Without it, the certificate is then not a number,
-        unless the last pass has tried one. A run that goes on from dual variables begins with a certificate in any
-        case, and one that is interrupted ends with one, since weights are made anew.
+        Prove the gap, also where passes end before ``tol`` is reached. Without it, passes end where the gap that they
+        estimate is at most ``tol``, and the certificate is that estimate, unless precision made a proof necessary. A
+        run that goes on from dual variables begins with a certificate in any case, and one that is interrupted ends
+        with one, since weights are made anew.
+    watch : callable, optional
+        Called with the weights as they are, and the record, after every pass and before ``callback``; a true result
+        ends the fit.
     """
 
     tol: float = 1e-3
@@ -460,6 +469,7 @@ class Dual(Solver):
     seed: int = 0
     callback: Callback | None = None
     certify: bool = True
+    watch: Watch | None = None
 
     takes_hinges = True
 
@@ -472,16 +482,21 @@ class Dual(Solver):
                 ascent.run()
                 if self.certify and not fit.certified:
                     ascent.certify()
-                elif not fit.certified and ascent.weights.bulky:
-                    ascent.rebuild()
+                elif not fit.certified:
+                    fit.history[-1].update(ascent.values())  # after steps that came after the estimate
+                    if ascent.weights.bulky:
+                        ascent.rebuild()
             except KeyboardInterrupt:
                 interrupted = True
                 ascent.certify()
         return Solution(
-            fit.weights, fit.certificate if fit.certified else Certificate(np.nan, np.nan), fit.history,
-            ascent.converged, interrupted, fit.dual, fit.alpha.learned if fit.alpha else None,
-            fit.rounding if fit.certified else 0.0,
+            fit.weights, fit.certificate, fit.history, ascent.converged, interrupted, fit.dual,
+            fit.alpha.learned if fit.alpha else None, fit.rounding if fit.certified else 0.0, fit.certified,
+            fit.stopped,
         )  # fmt: skip
+
+    def watched(self, watch: Watch) -> Dual:
+        return replace(self, watch=watch)
 
     def begin(self, problem: Problem, dual: DualBlock | None, team: Team) -> Run:
         """One run, before its first pass."""

@@ -105,7 +105,7 @@ class LeafAscent(DagAscent):
 
     def batch_pass(self) -> None:
         super().batch_pass()
-        if self.fit.stage > 0:
+        if self.fit.stage > 0 and self.options.certify:
             self.sample_gap()
 
     def visited(self) -> tuple[PtrArray, float]:

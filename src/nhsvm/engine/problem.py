@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +28,8 @@ from nhsvm.typing import Array, BoolArray, FloatArray, IntArray, Matrix, PtrArra
 if TYPE_CHECKING:
     from nhsvm.engine.dual.planes import Planes
 
+Watch: TypeAlias = Callable[[Weights, Record], bool]
+"""What looks at the weights, and the record, after every pass; True ends the run."""
 CHUNK = 2**18
 """Scores (samples × columns) that a thread makes at a time where all samples are measured."""
 
@@ -248,8 +251,8 @@ class Solution:
     weights : Weights
         U.
     certificate : Certificate
-        Primal and dual value; the dual of a method without one is 0, a bound that always holds. Not a number if they
-        have not been measured.
+        Primal and dual value, or estimates of them; the dual of a method without one is 0, a bound that always holds.
+        Not a number if they have not been measured.
     history : list of dicts
         One a pass; ``certified`` says whether its values are exact or estimates made on the way.
     converged, interrupted : bool
@@ -259,6 +262,10 @@ class Solution:
         Weights α of the columns, if the solver has learned them.
     rounding : float
         Part of the gap that only allows for what double precision may be wrong by.
+    certified : bool
+        Whether the certificate is proved, and no estimate.
+    stopped : bool
+        Whoever watched the weights has ended the run.
     """
 
     weights: Weights
@@ -269,6 +276,8 @@ class Solution:
     dual: DualBlock | None = None
     alpha: FloatArray | None = None
     rounding: float = 0.0
+    certified: bool = True
+    stopped: bool = False
 
 
 class Solver(ABC):
@@ -299,6 +308,10 @@ class Solver(ABC):
     @abstractmethod
     def solve(self, problem: Any, start: Any = None, /) -> Solution:
         """Solve it; ``start`` is what an earlier solution left for a warm start."""
+
+    def watched(self, watch: Watch) -> Solver:
+        """The same solver, which calls ``watch`` with weights and record after every pass, and ends if it says so."""
+        raise OptionError(f"early_stopping needs a solver that can be watched, and {type(self).__name__} cannot")
 
 
 class StreamingSolver(Solver):

@@ -89,6 +89,24 @@ class Answering:
         return self.model_.training.gap
 
     @property
+    def certified_(self) -> bool:
+        return self.model_.training.certified
+
+    @property
+    def C_(self) -> float:
+        return self.model_.training.C
+
+    @property
+    def intercept_scaling_(self) -> float:
+        """The value of the constant feature; 0 for none."""
+        return self.model_.bias
+
+    @property
+    def leaf_offset_(self) -> float:
+        """Added to the scores of leaves; 0 for one label a sample."""
+        return 0.0 if self.model_.sets is None else self.model_.sets.leaf_offset
+
+    @property
     def n_iter_(self) -> int:
         return self.model_.training.n_iter
 
@@ -289,7 +307,7 @@ class Answering:
         >>> from nhsvm import HSVM, Hierarchy
         >>> h = Hierarchy.from_edges([("animal", "dog"), ("animal", "cat"), ("plant", "oak")])
         >>> X, y = [[1, 1, 0, 0], [1, 0, 1, 0], [0, 0, 0, 1]], ["dog", "cat", "oak"]
-        >>> model = HSVM(h, tol=1e-9, fit_intercept=False).fit(X, y)
+        >>> model = HSVM(h, C=1, tol=1e-9, fit_intercept=False).fit(X, y)
         >>> print(model.explain([1, 1, 0, 0], feature_names=["legs", "barks", "purrs", "leaves"]))
         dog: score 2.091 (predicted)
                animal     dog     sum

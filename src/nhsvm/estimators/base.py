@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
+from math import isfinite
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self, Unpack
 
 import numpy as np
@@ -24,6 +25,8 @@ from sklearn.utils.metaestimators import available_if
 from nhsvm.errors import LabelError, OptionError
 from nhsvm.estimators.answers import Answering
 from nhsvm.estimators.calibration import Fold, FoldInterruptedError
+from nhsvm.estimators.defaults import Chosen
+from nhsvm.estimators.early_stopping import Validation
 from nhsvm.estimators.labels import Targets, as_labels, encode, is_multilabel, unique, within
 from nhsvm.estimators.memory import warn_if_tight
 from nhsvm.estimators.options import (
@@ -48,7 +51,7 @@ from nhsvm.losses import Loss, make_loss
 from nhsvm.model import Model, Training
 from nhsvm.model.model import by_class
 from nhsvm.objective import Certificate
-from nhsvm.options import Options, Preset
+from nhsvm.options import AUTO, Options, Preset
 from nhsvm.typing import FloatArray, LabelsLike, MatrixLike, Record, SampleWeights
 
 if TYPE_CHECKING:  # the engine loads numba, which importing an estimator should not
@@ -75,6 +78,7 @@ class Stream(NamedTuple):
 
     state: SgdState
     known: KnownOracle
+    chosen: Chosen
 
 
 def _by_parts(estimator: HierarchicalSVM) -> bool:
@@ -91,7 +95,7 @@ class HierarchicalSVM(Answering, ClassifierMixin, BaseEstimator):  # type: ignor
     _dual: WarmStart | None = None
     _stream: Stream | None = None
 
-    def __init__(self, hierarchy: Hierarchy | None = None, C: float = 1.0, **options: Unpack[Options]) -> None:
+    def __init__(self, hierarchy: Hierarchy | None = None, C: float | str = AUTO, **options: Unpack[Options]) -> None:
         taken = self._preset.options() | {"C": C}
         unknown = options.keys() - taken.keys()
         if unknown:
@@ -110,7 +114,7 @@ class HierarchicalSVM(Answering, ClassifierMixin, BaseEstimator):  # type: ignor
             setattr(cls, name, value)
 
         def __init__(  # noqa: N807
-            self: HierarchicalSVM, hierarchy: Hierarchy | None = None, C: float = 1.0, **options: Unpack[Options]
+            self: HierarchicalSVM, hierarchy: Hierarchy | None = None, C: float | str = AUTO, **options: Unpack[Options]
         ) -> None:
             HierarchicalSVM.__init__(self, hierarchy, C, **options)
 
@@ -142,7 +146,7 @@ class HierarchicalSVM(Answering, ClassifierMixin, BaseEstimator):  # type: ignor
         with _unchanged_on_error(self):
             problem = self.make_problem(X, y, sample_weight)
             solution = self._learn(problem)
-        self._warn_unless_converged(solution, problem.solved.costs)
+        self._warn_unless_converged(solution, problem)
         return self
 
     def make_problem(self, X: MatrixLike, y: LabelsLike, sample_weight: SampleWeights = None) -> LearningProblem:
@@ -173,7 +177,7 @@ class HierarchicalSVM(Answering, ClassifierMixin, BaseEstimator):  # type: ignor
         problem = problem.at(self.C)
         with _unchanged_on_error(self):
             solution = self._learn(problem)
-        self._warn_unless_converged(solution, problem.solved.costs)
+        self._warn_unless_converged(solution, problem)
         return self
 
     def _learn(self, problem: LearningProblem) -> Solution:
@@ -182,7 +186,11 @@ class HierarchicalSVM(Answering, ClassifierMixin, BaseEstimator):  # type: ignor
         whole = self._continued(problem)
         if solver_of(self).takes_rows:
             warn_if_tight(whole.solved)
-        solution = self._solver().solve(whole.solved, *self._dual_start(whole.solved))
+        solver, start = self._solver(whole.chosen), self._dual_start(whole.solved)
+        if self.early_stopping:
+            solution = Validation.of(self, whole).solved_by(solver, *start)
+        else:
+            solution = solver.solve(whole.solved, *start)
         self._store(whole, solution)
         if folds is not None and not solution.interrupted:
             self._calibrate(problem, folds)
@@ -205,6 +213,7 @@ class HierarchicalSVM(Answering, ClassifierMixin, BaseEstimator):  # type: ignor
             alpha, columns = np.zeros(len(alpha)), replace(columns, alpha=solution.alpha)
             alpha[columns.nodes] = solution.alpha
         primal, dual, gap = map(float, (*solution.certificate, solution.certificate.gap))
+        certified = solution.certified and isfinite(gap)
         self.model_ = Model(
             hierarchy=labels.hierarchy,
             classes=labels.classes,
@@ -213,7 +222,9 @@ class HierarchicalSVM(Answering, ClassifierMixin, BaseEstimator):  # type: ignor
             columns=by_class(columns, labels.class_leaves),
             weights=solution.weights.learned(),
             bias=solved.bias,
-            training=Training(primal, dual, gap, max(1, len(history)), history),
+            training=Training(
+                primal, dual, gap, max(1, len(history)), history, certified, problem.C, problem.chosen.tol
+            ),
             sets=problem.form(self),
             feature_names=vars(self).get("feature_names_in_"),
         )
@@ -282,15 +293,18 @@ class HierarchicalSVM(Answering, ClassifierMixin, BaseEstimator):  # type: ignor
             else:
                 known = begun.known
                 X = sp.csr_array(X) if self.model_.weights.by_feature else X.toarray() if sp.issparse(X) else X
-            problem, solver = SingleLabelLearning.posed(self, X, labels, weight, known), self._solver()
+            problem = SingleLabelLearning.posed(self, X, labels, weight, known, begun and begun.chosen)
+            solver = self._solver(problem.chosen)
             assert isinstance(solver, StreamingSolver)  # else there is no partial_fit
             state = solver.begin(problem.solved) if begun is None else begun.state
             self._stream = None  # the solver changes it, and may be interrupted half-way
             solver.partial(problem.solved, state)
             weights = problem.solved.table()
             state.model(weights.values)
-            self._store(problem, Solution(weights, Certificate(np.nan, np.nan)))  # what it is worth was not measured
-            self._stream = Stream(state, known)
+            self._store(
+                problem, Solution(weights, Certificate(np.nan, np.nan), certified=False)
+            )  # what it is worth was not measured
+            self._stream = Stream(state, known, problem.chosen)
         return self
 
     def _streamed(self, y: LabelsLike, classes: LabelsLike) -> Targets:
@@ -334,15 +348,17 @@ class HierarchicalSVM(Answering, ClassifierMixin, BaseEstimator):  # type: ignor
         name = auto if isinstance(self.loss, str) and self.loss == "auto" else self.loss
         return make_loss(name, hierarchy, alpha)
 
-    def _solver(self, *, silent: bool = False) -> Solver:
+    def _solver(self, chosen: Chosen | None = None, *, silent: bool = False) -> Solver:
+        """The solver, for options that are settled; without them it is made only to be refused."""
         from nhsvm.engine import SOLVERS
 
         if not isinstance(self.solver, str):
             solver: Solver = self.solver
             return solver
-        more: Record = {} if self.certify else {"certify": False}  # which not every solver can leave out
+        more: Record = {} if chosen is None else {"tol": chosen.tol}
+        if chosen is not None and not chosen.certify:  # which not every solver can leave out
+            more["certify"] = False
         return SOLVERS[self.solver](
-            tol=self.tol,
             max_iter=self.max_iter,
             n_threads=n_threads(self.n_jobs),
             seed=seed_of(self.random_state),
@@ -350,22 +366,25 @@ class HierarchicalSVM(Answering, ClassifierMixin, BaseEstimator):  # type: ignor
             **more,
         )
 
-    def _of_solver(self, option: str) -> float:
+    def _of_solver(self, option: str) -> float | str:
         """The value of an option; that of the solver, if it is an instance with its own."""
-        value: float = getattr(self.solver, option, getattr(self, option))
+        value: float | str = getattr(self.solver, option, getattr(self, option))
         return value
 
     # -- warnings and conventions --------------------------------------------------------------------------------------
 
-    def _warn_unless_converged(self, solution: Solution, costs: FloatArray) -> None:
-        passes, tol = f"{self.n_iter_} pass{'' if self.n_iter_ == 1 else 'es'}", float(self._of_solver("tol"))
+    def _warn_unless_converged(self, solution: Solution, problem: LearningProblem) -> None:
+        passes, tol = f"{self.n_iter_} pass{'' if self.n_iter_ == 1 else 'es'}", problem.chosen.tol
+        costs = problem.solved.costs
         if solution.interrupted:
             text = f"interrupted after {passes}; this model's certified gap is {self.gap_:.2e}"
-        elif solution.converged:
+        elif solution.converged or solution.stopped:
             return
-        elif not np.isfinite(self.gap_) and not self._of_solver("certify"):
-            about = f"about {self.history_[-1]['gap']:.2g}, it seemed" if self.history_ else "none was estimated"
-            text = f"stopped after {passes}; certify=False, so no gap is proved: {about}"
+        elif not solution.certified:
+            text = (
+                f"stopped after {passes} at an estimated gap of {self.gap_:.2g}, above tol={tol:g}; raise max_iter or "
+                "tol, or scale the features"
+            )
         elif solution.rounding > tol:
             used = costs[costs > 0]
             text = (

@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 
 from nhsvm.errors import OptionError
 from nhsvm.hierarchy import Hierarchy
-from nhsvm.options import OPTIONS, set_oracles
+from nhsvm.options import AUTO, OPTIONS, set_oracles
 from nhsvm.typing import Callback, Record, Seed
 
 if TYPE_CHECKING:
@@ -35,10 +35,14 @@ def check_options(estimator: HierarchicalSVM) -> None:
         raise OptionError(
             f"margin='normalized' (Eq. 13) has a loss of its own; leave loss='auto', not {estimator.loss!r}"
         )
-    if not estimator.certify and not solver.proves:
+    if estimator.certify is False and not solver.proves:
         raise OptionError(
             "certify=False goes with solver='dual'; solver='sgd' measures its objective to know when to stop"
         )
+    if estimator.early_stopping and not solver.proves:
+        raise OptionError("early_stopping goes with solver='dual'; solver='sgd' has partial_fit and your own scores")
+    if estimator.early_stopping and estimator.warm_start:
+        raise OptionError("early_stopping learns from a part of the samples, and warm_start goes on with all: choose")
     if estimator.warm_start and not solver.proves:
         raise OptionError("warm_start goes with solver='dual'; solver='sgd' has partial_fit instead")
 
@@ -72,7 +76,7 @@ def check_single(estimator: HierarchicalSVM) -> None:
     """Raise an OptionError for options that have no meaning for one label a sample."""
     if estimator.oracle not in ("auto", "single_label"):
         raise OptionError(f"oracle={estimator.oracle!r} is for label sets, but y has one label a sample")
-    if estimator.leaf_offset != 0 or estimator.offsets is not None:
+    if estimator.leaf_offset not in (AUTO, 0) or estimator.offsets is not None:
         name = "offsets" if estimator.offsets is not None else "leaf_offset"
         raise OptionError(f"{name} is for label sets, but y has one label a sample, where only differences count")
 

@@ -18,6 +18,7 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 from nhsvm.columns import Columns, column_parents, make_columns
 from nhsvm.errors import DataError, LabelError, OptionError
 from nhsvm.estimators.calibration import Fold, fit_curves, hold_out, hold_out_sets, make_folds, set_folds, temperature
+from nhsvm.estimators.defaults import Chosen, choose
 from nhsvm.estimators.labels import EncodedLabels, LabelSets, Targets, encode, encode_sets
 from nhsvm.estimators.memory import allowed_bytes
 from nhsvm.estimators.offsets import tuned_offsets
@@ -118,7 +119,8 @@ class LearningProblem(ABC):
         Node weights α of that hierarchy.
     costs : array of n_samples
         C_i / C: sample weights times class weights.
-    C : float
+    chosen : Chosen
+        C and other options, as numbers.
     solved : Problem
         The same as a solver takes it.
     """
@@ -127,14 +129,19 @@ class LearningProblem(ABC):
     weight: FloatArray
     alpha: FloatArray
     costs: FloatArray
-    C: float
+    chosen: Chosen
     solved: Problem
 
-    def at(self, C: float) -> LearningProblem:
+    @property
+    def C(self) -> float:
+        return self.chosen.C
+
+    def at(self, C: float | str) -> LearningProblem:
         """The same with another C."""
-        if C == self.C:
+        chosen = self.chosen.at(C)
+        if chosen.C == self.C:
             return self
-        return replace(self, C=C, solved=replace(self.solved, costs=C * self.costs))
+        return replace(self, chosen=chosen, solved=replace(self.solved, costs=chosen.C * self.costs))
 
     @classmethod
     @abstractmethod
@@ -163,15 +170,17 @@ def samples_of(
     return X, checked_weights(sample_weight, X.shape[0])
 
 
-def _shared(svm: HierarchicalSVM, X: Matrix, columns: Columns, costs: FloatArray, graph: Graph) -> Options:
+def _shared(
+    svm: HierarchicalSVM, X: Matrix, columns: Columns, costs: FloatArray, graph: Graph, chosen: Chosen
+) -> Options:
     """What engine problems of all kinds have; C_i = C · costs."""
     from nhsvm.engine import prepare
 
-    bias = svm.intercept_scaling if svm.fit_intercept else 0.0
-    single = svm._of_solver("tol") >= _SINGLE and precise_enough(X, bias)
+    bias = chosen.intercept_scaling
+    single = chosen.tol >= _SINGLE and precise_enough(X, bias)
     return {
         "X": prepare(X),
-        "costs": svm.C * costs,
+        "costs": chosen.C * costs,
         "columns": columns,
         "bias": bias,
         "dtype": np.float32 if single else np.float64,
@@ -180,12 +189,13 @@ def _shared(svm: HierarchicalSVM, X: Matrix, columns: Columns, costs: FloatArray
     }
 
 
-def _hinges(svm: HierarchicalSVM, X: Matrix, labels: EncodedLabels, costs: FloatArray, alpha: FloatArray) -> Problem:
+def _hinges(
+    svm: HierarchicalSVM, X: Matrix, labels: EncodedLabels, costs: FloatArray, columns: Columns, chosen: Chosen
+) -> Problem:
     """The problem of HR-SVM, whose leaves have their hinges by themselves."""
     from nhsvm.engine import HingeProblem, Hinges
 
-    graph = labels.hierarchy.graph
-    shared = _shared(svm, X, make_columns(graph, alpha), costs, graph)
+    shared = _shared(svm, X, columns, costs, labels.hierarchy.graph, chosen)
     return HingeProblem(**shared, truth=labels.leaf_rows(), oracle=Hinges(not labels.multilabel, bool(svm.allow_empty)))
 
 
@@ -216,20 +226,24 @@ class SingleLabelLearning(LearningProblem):
         if not svm._preset.independent:
             return cls.posed(svm, X, labels, weight, single_label_oracle(svm, labels.hierarchy))
         alpha = node_weights(labels.hierarchy, svm.weights)
-        costs = _relative_costs(svm, labels, weight)
-        return cls(labels, weight, alpha, costs, svm.C, _hinges(svm, X, labels, costs, alpha))
+        columns, costs = make_columns(labels.hierarchy.graph, alpha), _relative_costs(svm, labels, weight)
+        chosen = choose(svm, X, weight, columns.n_columns)
+        return cls(labels, weight, alpha, costs, chosen, _hinges(svm, X, labels, costs, columns, chosen))
 
     @classmethod
     def posed(
-        cls, svm: HierarchicalSVM, X: Matrix, labels: Targets, weight: FloatArray, known: KnownOracle
-    ) -> SingleLabelLearning:
-        """The problem of checked samples and encoded labels."""
+        cls, svm: HierarchicalSVM, X: Matrix, labels: Targets, weight: FloatArray, known: KnownOracle,
+        chosen: Chosen | None = None,
+    ) -> SingleLabelLearning:  # fmt: skip
+        """The problem of checked samples and encoded labels; ``chosen`` if that was settled before."""
         from nhsvm.engine import SingleLabelProblem
 
         costs = _relative_costs(svm, labels, weight)
-        shared = _shared(svm, X, known.columns, costs, labels.hierarchy.graph)
+        if chosen is None:
+            chosen = choose(svm, X, weight, known.columns.n_columns)
+        shared = _shared(svm, X, known.columns, costs, labels.hierarchy.graph, chosen)
         solved = SingleLabelProblem(**shared, leaves=labels.leaves, oracle=known.oracle)
-        return cls(labels, weight, known.alpha, costs, svm.C, solved)
+        return cls(labels, weight, known.alpha, costs, chosen, solved)
 
     def folds(self, svm: HierarchicalSVM) -> list[Fold] | None:
         if not svm.probability:
@@ -237,7 +251,7 @@ class SingleLabelLearning(LearningProblem):
         return make_folds(svm.cv, self.labels, self.weight, seed_of(svm.random_state))
 
     def calibrated(self, svm: HierarchicalSVM, model: Model, folds: list[Fold]) -> Model:
-        held = hold_out(self, self.labels, model, folds, svm._solver(silent=True), n_threads(svm.n_jobs))
+        held = hold_out(self, self.labels, model, folds, svm._solver(self.chosen, silent=True), n_threads(svm.n_jobs))
         return replace(model, temperature=temperature(held))
 
     def form(self, svm: HierarchicalSVM) -> None:
@@ -294,10 +308,14 @@ class LabelSetLearning(LearningProblem):
         labels = encode_sets(y, svm.hierarchy, allow_empty=svm.allow_empty)
         X, weight = samples_of(svm, X, labels, sample_weight)
         alpha = node_weights(labels.hierarchy, svm.weights)
-        solved = (
-            _hinges(svm, X, labels, weight, alpha) if svm._preset.independent else _sets(svm, X, labels, weight, alpha)
-        )
-        return cls(labels, weight, alpha, weight, svm.C, solved)
+        columns = make_columns(labels.hierarchy.graph, alpha)
+        if svm._preset.independent:
+            chosen = choose(svm, X, weight, columns.n_columns)
+            return cls(labels, weight, alpha, weight, chosen, _hinges(svm, X, labels, weight, columns, chosen))
+        loss = svm._loss("leaf_hamming", labels.hierarchy, alpha)
+        losses = loss_weights(loss, labels.hierarchy, columns, bool(svm.allow_empty))
+        chosen = choose(svm, X, weight, columns.n_columns, float(losses[columns.paths.last()].mean()))
+        return cls(labels, weight, alpha, weight, chosen, _sets(svm, X, labels, weight, columns, losses, chosen))
 
     def folds(self, svm: HierarchicalSVM) -> list[Fold] | None:
         if not (svm.offsets or svm.probability):
@@ -306,7 +324,7 @@ class LabelSetLearning(LearningProblem):
 
     def calibrated(self, svm: HierarchicalSVM, model: Model, folds: list[Fold]) -> Model:
         threads = n_threads(svm.n_jobs)
-        held = hold_out_sets(self, self.labels, model, folds, svm._solver(silent=True), threads)
+        held = hold_out_sets(self, self.labels, model, folds, svm._solver(self.chosen, silent=True), threads)
         # without proofs: on a DAG they take most of the time, and seldom change a set
         inference = model.inference(exact=False)
         if svm.offsets is not None:
@@ -320,26 +338,28 @@ class LabelSetLearning(LearningProblem):
         return model
 
     def form(self, svm: HierarchicalSVM) -> SetForm:
-        leaf_offset = float(svm.leaf_offset)
-        return SetForm(self.labels.form, bool(svm.allow_empty), leaf_offset, svm._preset.independent, svm.oracle)
+        return SetForm(
+            self.labels.form, bool(svm.allow_empty), self.chosen.leaf_offset, svm._preset.independent, svm.oracle
+        )
 
 
-def _sets(svm: HierarchicalSVM, X: Matrix, labels: LabelSets, weight: FloatArray, alpha: FloatArray) -> Problem:
+def _sets(
+    svm: HierarchicalSVM, X: Matrix, labels: LabelSets, weight: FloatArray, columns: Columns, losses: FloatArray,
+    chosen: Chosen,
+) -> Problem:  # fmt: skip
     """The problem of label sets as a solver takes it."""
     from nhsvm.engine.problem import LabelSetProblem
 
-    h, allow_empty = labels.hierarchy, bool(svm.allow_empty)
-    columns = make_columns(h.graph, alpha)
-    weights = loss_weights(svm._loss("leaf_hamming", h, alpha), h, columns, allow_empty)
-    oracle, answers = training_oracles(svm.oracle, h, allow_empty)
+    h = labels.hierarchy
+    oracle, answers = training_oracles(svm.oracle, h, bool(svm.allow_empty))
     return LabelSetProblem(
-        **_shared(svm, X, columns, weight, h.graph),
+        **_shared(svm, X, columns, weight, h.graph, chosen),
         truth=_true_columns(labels, columns),
         above=column_parents(h.graph, columns),
         oracle=oracle,
-        loss_weights=weights,
+        loss_weights=losses,
         n_nodes=h.n_nodes,
-        offset=on_leaves(h.graph, float(svm.leaf_offset))[columns.nodes],
+        offset=on_leaves(h.graph, chosen.leaf_offset)[columns.nodes],
         answers=answers,
     )
 

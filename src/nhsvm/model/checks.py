@@ -280,7 +280,12 @@ def check_fitted(
         number(_of(state, key), key, finite=False) for key in ("objective", "dual_objective", "gap")
     )
     n_iter = whole(_of(state, "n_iter"), "n_iter", 0, 2**53)
-    training = Training(objective, dual, gap, n_iter, _history(_of(state, "history")))
+    certified = state.get("certified", math.isfinite(gap))  # files of before have only gaps that are proved
+    if type(certified) is not bool:
+        raise Malformed(f"certified should be true or false, but is {shorten(certified)}")
+    cost, tol = (number(state.get(key, np.nan), key, finite=False) for key in ("C", "tol"))
+    history = _history(_of(state, "history"))
+    training = Training(objective, dual, gap, n_iter, history, certified, cost, tol)
     return Model.make(
         hierarchy, classes, class_leaves, node_weights,
         bias=bias,

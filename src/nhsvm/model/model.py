@@ -18,9 +18,7 @@ from nhsvm.model.sets import (
     Curves,
     Gains,
     Inference,
-    LeafInference,
     SetForm,
-    SetInference,
     along_directions,
     decoded,
     node_margins,
@@ -57,10 +55,16 @@ class Training(NamedTuple):
     dual_objective: float
     """A lower bound of the optimum."""
     gap: float
-    """(primal − dual) / primal; infinite if it was not proved."""
+    """(primal − dual) / primal; infinite if it was not measured."""
     n_iter: int
     history: list[Record]
     """One record a pass."""
+    certified: bool = True
+    """Whether the gap is proved; otherwise it, and the values, are estimates."""
+    C: float = float("nan")
+    """Cost of errors; not a number in files of versions that did not keep it."""
+    tol: float = float("nan")
+    """The gap to reach; the same holds for it."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -355,10 +359,7 @@ class Model:
 
     def inference(self, *, exact: bool = True) -> Inference:
         """What finds the best label sets under scores of the columns."""
-        graph, columns, sets = self.hierarchy.graph, self.columns, self._label_sets()
-        if sets.independent:
-            return LeafInference(graph, columns, self.class_leaves, sets.allow_empty)
-        return SetInference(graph, columns.nodes, sets.allow_empty, exact=exact, oracle=sets.oracle)
+        return self._label_sets().inference(self.hierarchy.graph, self.columns, self.class_leaves, exact=exact)
 
     def best_leaves(self, X: MatrixLike, *, exact: bool = True, n_threads: int = 1) -> tuple[PtrArray, IntArray]:
         """Leaves of the best label set of every sample, (indptr, positions), in CSR form."""

@@ -44,6 +44,12 @@ class SetForm(NamedTuple):
     oracle: str = AUTO
     """The oracle of training, which proves sets in prediction too if it can."""
 
+    def inference(self, graph: Graph, columns: Columns, class_leaves: IntArray, *, exact: bool) -> Inference:
+        """What finds the best label sets under scores of the columns."""
+        if self.independent:
+            return LeafInference(graph, columns, class_leaves, self.allow_empty)
+        return SetInference(graph, columns.nodes, self.allow_empty, exact=exact, oracle=self.oracle)
+
 
 class Inference:
     """The best label sets under scores of the columns of U, for some samples at a time."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from math import inf, isfinite, sqrt
+from math import inf, sqrt
 from typing import NamedTuple
 
 from sklearn.base import clone
@@ -18,6 +18,7 @@ from nhsvm.estimators.problem import LearningProblem
 from nhsvm.model_selection.grid import Setting, costs, last_step
 from nhsvm.model_selection.held_out import Parts, Scores
 from nhsvm.model_selection.result import CUT, DONE, OPEN, UNPROVED, Trial, Untried
+from nhsvm.options import AUTO
 from nhsvm.pipelines import pipeline_parts
 from nhsvm.typing import Estimator, LabelsLike, MatrixLike, Record, SampleWeights
 
@@ -166,7 +167,7 @@ class Fits:
         model: HierarchicalSVM = parts.last
         if path.setting.steps not in self._transformed:
             self._transformed[path.setting.steps] = self._transform(parts.before)
-        if self.tol is not None and parts.parameter("tol") not in path.setting.params:
+        if self.tol is not None and parts.parameter("tol") not in path.setting.params and model.tol != AUTO:
             model.set_params(tol=max(self.tol, model.tol))
         if self.n_jobs is not None:
             model.set_params(n_jobs=self.n_jobs)
@@ -204,7 +205,7 @@ class Fits:
             nonlocal cut
             if own is not None and own(record):
                 return True
-            cut = cut or (clock() >= until and record["gap"] > model.tol)
+            cut = cut or (clock() >= until and record["gap"] > tol)
             return cut
 
         model.set_params(C=C, callback=callback)
@@ -214,6 +215,7 @@ class Fits:
             warnings.simplefilter("ignore", MemoryWarning)  # there is an error if it comes true
             if path.problem is None:
                 path.problem = model.make_problem(X, self.parts.y, self.parts.weight)
+            tol = path.problem.chosen.tol
             model.fit_problem(path.problem)
         seconds = clock() - began
         model.set_params(callback=own)
@@ -221,8 +223,8 @@ class Fits:
             return None
         found = self.scores.of(model, X_out, self.parts, lambda: pipeline.ending_in(_detached(model)))
         state = DONE
-        if model.gap_ > model.tol and (cut or solver_of(model).proves):
-            state = CUT if cut else OPEN if isfinite(model.gap_) else UNPROVED
+        if model.gap_ > tol and (cut or solver_of(model).proves):
+            state = CUT if cut else OPEN if model.certified_ else UNPROVED
         params = path.setting.params | {pipeline.parameter("C"): C}
         return Trial(
             params, path.setting.shown, C, found, seconds, model.n_iter_, model.gap_, self.parts.n_train, state

@@ -1,0 +1,90 @@
+"""What options stand for that are "auto": numbers worked out from the data, once a fit.
+
+All of them follow the size of samples, m = mean ‖x‖², so that a model does not depend on the unit of its features; and
+the loss, whose multiple asks for the same multiple of C and of offsets. The constants were chosen on real data: see
+``docs/decisions/080-defaults.md``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from nhsvm.estimators.options import solver_of
+from nhsvm.options import AUTO, DEFAULTS
+from nhsvm.typing import FloatArray, Matrix
+
+if TYPE_CHECKING:
+    from nhsvm.estimators.base import HierarchicalSVM
+
+
+class Chosen(NamedTuple):
+    """The options of a fit, none of which is "auto" any more."""
+
+    C: float
+    intercept_scaling: float
+    """Value of the constant feature, 0 for none."""
+    leaf_offset: float
+    tol: float
+    certify: bool
+    mean_square: float
+    """m, by which "auto" scales."""
+
+    def at(self, C: float | str) -> Chosen:
+        """The same with another C."""
+        return self._replace(C=auto_cost(self.mean_square) if isinstance(C, str) else float(C))
+
+
+def choose(svm: HierarchicalSVM, X: Matrix, weight: FloatArray, n_columns: int, leaf_loss: float = 0.0) -> Chosen:
+    """What the options of an estimator stand for.
+
+    Parameters
+    ----------
+    svm : estimator
+    X : checked samples
+    weight : array of n_samples
+        Sample weights: a sample counts as often as it weighs.
+    n_columns : int
+        Nodes with weights.
+    leaf_loss : float
+        What a wrong leaf costs in a label set; 0 for one label a sample.
+    """
+    m = mean_square(X, weight)
+    intercept = rounded(DEFAULTS.intercept * m**0.5) if _auto(svm.intercept_scaling) else float(svm.intercept_scaling)
+    offset = DEFAULTS.offset * leaf_loss if _auto(svm.leaf_offset) else float(svm.leaf_offset)
+    small = X.shape[0] * n_columns <= DEFAULTS.small
+    tol = svm._of_solver("tol")
+    certify = svm._of_solver("certify")
+    if _auto(certify):
+        certify = not _auto(tol) or (small and not svm.early_stopping)
+    if _auto(tol):
+        tol = DEFAULTS.small_tol if small or svm.early_stopping or not solver_of(svm).proves else DEFAULTS.tol
+    cost = auto_cost(m) if _auto(svm.C) else float(svm.C)
+    return Chosen(cost, intercept if svm.fit_intercept else 0.0, offset, float(tol), bool(certify), m)
+
+
+def _auto(value: object) -> bool:
+    return isinstance(value, str) and value == AUTO
+
+
+def auto_cost(mean_square: float) -> float:
+    """C for samples of this mean ‖x‖²."""
+    return rounded(DEFAULTS.cost / mean_square)
+
+
+def mean_square(X: Matrix, weight: FloatArray) -> float:
+    """The mean ‖x‖² of samples that weigh something; 1 if all of these are zero."""
+    if sp.issparse(X):
+        squares = np.add.reduceat(np.append(X.data.astype(np.float64) ** 2, 0.0), X.indptr[:-1])
+        squares[np.diff(X.indptr) == 0] = 0.0
+    else:
+        squares = np.einsum("ij,ij->i", X, X, dtype=np.float64)
+    found = float(weight @ squares) / float(weight.sum())
+    return found if 0.0 < found < np.inf else 1.0
+
+
+def rounded(value: float) -> float:
+    """With three digits: easy to read, and the same for data that are the same up to rounding."""
+    return float(f"{value:.2e}")
