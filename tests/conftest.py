@@ -5,10 +5,15 @@ Hypothesis profiles: no deadlines (machines are shared), and the same examples i
 
 Threads are capped by cores, so a machine of one or two is taken for one of four, else tests with three threads would
 run with fewer.
+
+Messages do not depend on what has been compiled before.
 """
+
+import os
 
 from hypothesis import settings
 
+from nhsvm.compilation import QUIET
 from nhsvm.estimators import options
 
 settings.register_profile("project", deadline=None, derandomize=True, max_examples=60)
@@ -18,3 +23,5 @@ settings.load_profile("project")
 
 _cores = options.cores
 options.cores = lambda: max(4, _cores())
+
+os.environ[QUIET] = "1"

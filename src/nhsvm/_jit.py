@@ -38,6 +38,7 @@ from numba.extending import intrinsic, overload
 from numba.misc.appdirs import AppDirs
 
 from nhsvm._atomic import new_file
+from nhsvm.compilation import COMPILATIONS
 from nhsvm.errors import CacheWarning
 
 if sys.platform != "win32":
@@ -120,12 +121,21 @@ class _Kept(caching.FunctionCache):
         """Machine code for arguments of these types, or None."""
         target_context.refresh()
         name, wanted = self._file(sig, target_context.codegen())
-        found = self._found(name, wanted) or self._after_others(name, wanted)
+        found = self._found(name, wanted)
+        if found is None:
+            COMPILATIONS.begin((self._module, name))
+            found = self._after_others(name, wanted)
+            if found is not None:
+                COMPILATIONS.end((self._module, name), compiled=False)
         return None if found is None else _CompileResult._rebuild(target_context, *pickle.loads(found))
 
     def _found(self, name: str, wanted: bytes) -> bytes | None:
-        contents = (_content(place / name, wanted) for place in _places(self._module))
-        return next((content for content in contents if content is not None), None)
+        for place in _places(self._module):
+            content = _content(place / name, wanted)
+            if content is not None:
+                COMPILATIONS.files[place / name] = 2 * _DIGEST + len(content)
+                return content
+        return None
 
     def _after_others(self, name: str, wanted: bytes) -> bytes | None:
         """What another process is compiling, once it is there; None, with a lock, if it is this one's turn."""
@@ -150,6 +160,7 @@ class _Kept(caching.FunctionCache):
             self._save(sig, data)
         finally:
             name, _ = self._file(sig, data.codegen)
+            COMPILATIONS.end((self._module, name), compiled=True)
             lock = _turns.pop((self._module, name), None)
             if lock is not None:
                 for place in _places(self._module):
@@ -174,6 +185,7 @@ class _Kept(caching.FunctionCache):
             except OSError as error:
                 problem = f"{place}: {error.strerror or error}"
             else:
+                COMPILATIONS.files[place / name] = 2 * _DIGEST + len(content)
                 return
         _say_once(problem)
 

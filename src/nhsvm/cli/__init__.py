@@ -19,7 +19,7 @@ from nhsvm.cli.output import as_typed
 from nhsvm.cli.terminal import INTERRUPTED, Heard, OutputError, interrupts_heard, plain_warnings, standard_streams
 from nhsvm.errors import NHSVMError
 
-COMMANDS = ("train", "tune", "predict", "evaluate", "inspect", "shrink", "convert", "reproduce", "demo")
+COMMANDS = ("train", "tune", "predict", "evaluate", "inspect", "shrink", "convert", "reproduce", "warmup", "demo")
 """Names of commands; ``nhsvm train`` is ``train`` in ``cli/train.py``."""
 
 app = typer.Typer(

@@ -13,6 +13,7 @@ import typer
 from nhsvm.cli.inspect import drawing_with_columns
 from nhsvm.cli.output import broken, check_writable, note, writing
 from nhsvm.cli.terminal import FitProgress
+from nhsvm.compilation import COMPILATIONS, COMPILING
 from nhsvm.errors import OptionError
 from nhsvm.sizes import readable_bytes
 
@@ -158,10 +159,11 @@ class Comparison:
         import numpy as np
 
         start = perf_counter()
-        typer.echo("compiling, once after installation ...", err=True, nl=False)  # it may take a minute
+        typer.echo(f"{COMPILING} ...", err=True, nl=False)  # it may take a minute
         few = np.unique(self.y, return_index=True)[1][:3]
-        for name in _MODELS:
-            self._estimator(name).fit(self.X[few], self.y[few]).predict(self.X[few])
+        with COMPILATIONS.told(lambda kernels, busy: None):  # it has been said
+            for name in _MODELS:
+                self._estimator(name).fit(self.X[few], self.y[few]).predict(self.X[few])
         note(f" {perf_counter() - start:.0f} s")
 
     def _fitted(self, name: str) -> tuple[Estimator, float]:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import nhsvm.errors
 from nhsvm.cli.output import as_typed, note
+from nhsvm.compilation import COMPILATIONS, COMPILING
 
 if TYPE_CHECKING:
     from typing import Self
@@ -215,22 +216,35 @@ _BESIDE = 38  # columns of a bar's description, of the shortest bar, of the time
 
 
 class _Progress:
-    """Something that moves on standard error if that is a terminal, unless it is to be ``quiet``; a context."""
+    """Something that moves on standard error if that is a terminal, unless it is to be ``quiet``; a context.
+
+    While kernels are compiled it says so: in its bar, or else in a line, once.
+    """
 
     bar: Progress | None = None
     _task: TaskID
 
     def __init__(self, what: str, total: float | None = None, *, quiet: bool = False) -> None:
         self._what, self._total, self.quiet = what, total, quiet
+        self._open = ExitStack()
 
     def __enter__(self) -> Self:
         if not self.quiet and sys.stderr.isatty():
             self._start(self._first(), self._what, self._total)
+        self._open.enter_context(COMPILATIONS.told(self._compiling))
         return self
 
     def __exit__(self, *exception: object) -> None:
+        self._open.close()
         if self.bar is not None:
             self.bar.stop()
+
+    def _compiling(self, kernels: int, busy: bool) -> None:
+        if self.bar is not None:
+            description = f"{COMPILING}: {kernels} done" if busy else self._what
+            self.bar.update(self._task, description=description)
+        elif not self.quiet:
+            COMPILATIONS.say(kernels, busy)
 
     def _first(self) -> Progress:
         return bar()
@@ -277,9 +291,9 @@ class FitProgress(_Progress):
         self.share = max(self.share, record["iteration"] / self._max_iter)
         about = "" if record["certified"] else "about "  # an estimate
         if self.bar is not None:
-            after = f"{self._folds} more fits on folds" if done and self._folds else "training"
+            self._what = f"{self._folds} more fits on folds" if done and self._folds else "training"
             text = f"pass {record['iteration']}, gap {about}{record['gap']:.1e}"
-            self.bar.update(self._task, completed=self.share, gap=text, description=after)
+            self.bar.update(self._task, completed=self.share, gap=text, description=self._what)
         elif not self.quiet and (done or record["seconds"] - self._last >= _BETWEEN):
             self._last = record["seconds"]
             note(f"pass {record['iteration']}, {record['seconds']:.1f} s, gap {about}{record['gap']:.2e}")
@@ -317,10 +331,11 @@ class Busy(_Progress):
         if self.bar is None:
             return
         if share is None:
+            self._what = what
             self.bar.update(self._task, description=what)
             return
         if not self._has_share:
-            self._has_share = True
+            self._has_share, self._what = True, ""
             self.bar.stop()
             self._start(bar(), "", 1.0)
         self.bar.update(self._task, completed=share, gap=fitting(what, self.bar.console.width))

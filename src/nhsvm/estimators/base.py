@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from copy import copy
 from dataclasses import replace
 from math import isfinite
@@ -22,6 +22,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
 
+from nhsvm.compilation import COMPILATIONS
 from nhsvm.errors import LabelError, OptionError
 from nhsvm.estimators.answers import Answering
 from nhsvm.estimators.calibration import Fold, FoldInterruptedError
@@ -187,10 +188,11 @@ class HierarchicalSVM(Answering, ClassifierMixin, BaseEstimator):  # type: ignor
         if solver_of(self).takes_rows:
             warn_if_tight(whole.solved)
         solver, start = self._solver(whole.chosen), self._dual_start(whole.solved)
-        if self.early_stopping:
-            solution = Validation.of(self, whole).solved_by(solver, *start)
-        else:
-            solution = solver.solve(whole.solved, *start)
+        with COMPILATIONS.told(COMPILATIONS.say) if self.verbose else nullcontext():
+            if self.early_stopping:
+                solution = Validation.of(self, whole).solved_by(solver, *start)
+            else:
+                solution = solver.solve(whole.solved, *start)
         self._store(whole, solution)
         if folds is not None and not solution.interrupted:
             self._calibrate(problem, folds)
