@@ -369,3 +369,41 @@ def test_code_that_somebody_has_made_in_a_folder_that_is_only_read(tmp_path, mon
     assert not ran(2)  # and what is missing goes to the home of the user
     assert ran(2)
     assert len(list((tmp_path / "home").rglob("*.nbc"))) == 1
+
+
+# --- parts of kernels ---------------------------------------------------------
+
+
+@_jit.inlined
+def doubled_until(x, most):
+    n = 0
+    while x < most:
+        x, n = x + x, n + 1
+    return n
+
+
+def calls_a_part(x, most):
+    n = 0
+    for _ in range(2):
+        n = doubled_until(x, most + n)
+    return n
+
+
+def test_a_part_of_a_kernel_is_a_plain_function_elsewhere(place):
+    made = _jit.kernel(calls_a_part)
+    assert made(1.0, 100) == doubled_until(1.0, 107) == 7
+    assert len(list(next(place.iterdir()).iterdir())) == 1  # it has no machine code of its own
+
+
+def test_a_part_is_compiled_for_types_and_not_for_numbers(place):
+    """``n`` is 0 when types are inferred first, and then any integer."""
+    part = _jit.inlined(doubled_until.py_func)
+
+    def counts(most):
+        n = 0
+        for _ in range(2):
+            n = part(n, most) + 1
+        return n
+
+    assert _jit.kernel(counts)(np.int64(0)) == 1
+    assert len(part.overloads) == 1

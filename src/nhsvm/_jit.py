@@ -44,7 +44,9 @@ from nhsvm.errors import CacheWarning
 if sys.platform != "win32":
     import fcntl
 
-_OPTIONS: dict[str, Any] = {"nogil": True, "fastmath": True, "error_model": "numpy"}
+_OPTIONS: dict[str, Any] = {"nogil": True, "fastmath": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+# numba would put two more functions around a part, for other callers than kernels, and it is inlined into both of them
+_PART = _OPTIONS | {"forceinline": True, "no_cpython_wrapper": True}
 _AppDirs: Any = AppDirs  # what numba has no types of
 _CompileResult: Any = compiler.CompileResult
 _dumps: Any = dumps
@@ -71,11 +73,19 @@ def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
 
     Handing over many arrays takes longer than a short step; and a kernel that calls another kernel is not the same
     machine code, nor gives the same last bits, in the process that compiled both and in those that find them on disk.
+    Called from Python, it is the plain function.
     """
-    compiled: Callable[..., Any] = numba.njit(nogil=True, fastmath=True, error_model="numpy", forceinline=True)(
-        function
-    )
-    return compiled
+    compiled: Any = numba.njit(**_PART)(function)
+    template = compiled.get_call_template
+
+    def template_of_any_number(arguments: Any, named: Any) -> Any:
+        """While types are inferred a variable may still be a constant: that is no reason to compile twice."""
+        return template([types.unliteral(kind) for kind in arguments], named)
+
+    compiled.get_call_template = template_of_any_number
+    compiled._insert = lambda *overload: None  # there is nothing that Python could call,
+    compiled._compile_for_args = lambda *arguments, **named: function  # so it never looks for it
+    return compiled  # type: ignore[no-any-return]
 
 
 def done_by(declared: Callable[..., Any], kind: type) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -89,7 +99,7 @@ def done_by(declared: Callable[..., Any], kind: type) -> Callable[[Callable[...,
             is_kind = isinstance(block, _NamedTuple) and block.instance_class is kind
             return function if is_kind else None
 
-        _overload(declared, jit_options=_OPTIONS | {"forceinline": True}, strict=False)(choose)
+        _overload(declared, jit_options=_PART, strict=False)(choose)
         return function
 
     return register

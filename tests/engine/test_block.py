@@ -5,13 +5,18 @@ from functools import cache
 import numpy as np
 import pytest
 
+from engine.parts import compiled
 from nhsvm.columns import make_columns
+from nhsvm.engine.dual import plane_step
 from nhsvm.engine.dual.block import Paths
-from nhsvm.engine.dual.plane_step import _flat_block, _pair_block, _tree_block, visit, workspace
 from nhsvm.losses import make_loss
 from reference import blocks
 from reference.oracles import random_alpha
 from strategies import random_hierarchy
+
+_flat_block, _pair_block, _tree_block, visit, workspace = compiled(
+    plane_step._flat_block, plane_step._pair_block, plane_step._tree_block, plane_step.visit, plane_step.workspace
+)
 
 KINDS = ("plain", "equal gradients", "no weight in use", "one plane", "nothing left", "all on one plane", "duplicates")
 
@@ -228,8 +233,6 @@ def test_a_visit_reports_what_it_did(dag, flat):
 
 def test_a_visit_falls_back_when_the_exact_step_does_not_settle(monkeypatch):
     """Compiled code cannot be patched, so the Python bodies run, with an exact step that gives up."""
-    from nhsvm.engine.dual import plane_step
-
     calls = []
     monkeypatch.setattr(plane_step, "_tree_block", lambda *args: calls.append(1) and False)
     for seed in range(0, 70):

@@ -5,8 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nhsvm.engine.dual.level_step import _best_level, _best_set, _others
+from engine.parts import compiled
+from nhsvm.engine.dual import level_step
 from strategies import dags
+
+best_level, best_set, others = compiled(level_step._best_level, level_step._best_set, level_step._others)
 
 
 def gain(v, z, m, r, alpha, q):
@@ -25,7 +28,7 @@ def test_the_best_level_is_the_best_of_a_grid(seed):
     now = float(rng.choice([0.0, most, rng.uniform(0, most)]))
     z, r, alpha = np.maximum(now, m), rng.normal(size=n), 10.0 ** rng.uniform(-2, 1, n)
     q = float(rng.choice([0.0, 0.3, 5.0]))
-    level, gained = _best_level(np.arange(n, dtype=np.int32), z, m, r, alpha, q, most, np.empty(n, np.int32))
+    level, gained = best_level(np.arange(n, dtype=np.int32), z, m, r, alpha, q, most, np.empty(n, np.int32))
     assert 0.0 <= level <= most
     assert gained == pytest.approx(gain(level, z, m, r, alpha, q), abs=1e-9)
     assert gained >= max(gain(v, z, m, r, alpha, q) for v in np.linspace(0, most, 201)) - 1e-9
@@ -44,7 +47,7 @@ def test_what_a_path_keeps_without_its_leaf(h, seed):
         without = levels.copy()
         without[leaf] = 0.0
         m = np.empty(len(path))
-        _others(path, ptr, child, z, np.full(graph.n_nodes, -1, np.int32), m)
+        others(path, ptr, child, z, np.full(graph.n_nodes, -1, np.int32), m)
         np.testing.assert_array_equal(m, np.max(np.where(below, without[:, None], 0.0), axis=0)[path])
 
 
@@ -54,5 +57,5 @@ def test_leaves_do_not_take_turns_for_ever():
     r = np.array([0.4, 0.1 + 0.2, 0.4, -0.2, -(0.1 + 0.2), -0.2, -0.4, -0.1, 0.1, -0.2])
     ptr = np.cumsum([0, *map(len, paths)])
     below = np.empty(len(r), np.int32)
-    total = _best_set(ptr, np.concatenate(paths), r, np.empty(3, np.int32), below, True)
+    total = best_set(ptr, np.concatenate(paths), r, np.empty(3, np.int32), below, True)
     assert total == pytest.approx(r[below > 0].sum(), abs=1e-12)

@@ -5,18 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nhsvm.engine.dual.marginal_step import (
-    _guess,
-    _link,
-    _newton,
-    _optimum,
-    _toward_a_vertex,
-    block_gap,
-    marginal_step,
-    workspace,
-)  # fmt: skip
+from engine.parts import compiled
+from nhsvm.engine.dual import marginal_step as steps
 from reference import marginals
 
+_guess, _link, _newton, _optimum, _toward_a_vertex, block_gap, marginal_step, workspace = compiled(
+    steps._guess, steps._link, steps._newton, steps._optimum, steps._toward_a_vertex,
+    steps.block_gap, steps.marginal_step, steps.workspace,
+)  # fmt: skip
 KINDS = ("plain", "ties", "vertex", "all negative", "all positive", "no gradient", "steep and flat")
 
 

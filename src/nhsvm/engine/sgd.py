@@ -307,7 +307,9 @@ def _scores(i, indptr, indices, data, bias, values, scale, s):
     """Scores of all columns for sample i; which kind of samples it is, is settled when this is compiled."""
     factor = values.dtype.type(scale)
     if data.ndim == 1:
-        s[:] = values[values.shape[0] - 1] * values.dtype.type(bias)
+        last, constant = values[values.shape[0] - 1], values.dtype.type(bias)
+        for n in range(s.shape[0]):
+            s[n] = last[n] * constant
         j = indptr[i]
         while j + 3 < indptr[i + 1]:  # four rows at a time: a quarter of the loads and stores of s
             x0, x1 = values.dtype.type(data[j]), values.dtype.type(data[j + 1])

@@ -147,6 +147,13 @@ def best_leaves(columns: Columns, node_scores: Floats, out: IntArray) -> None:
 
 
 @inlined
+def _copy(source, target):
+    """Between arrays of one length. ``target[:] = source`` takes the compiler half a second, for its error message."""
+    for k in range(target.shape[0]):
+        target[k] = source[k]
+
+
+@inlined
 def _leaf_sums(s, columns, v):
     """Scores of all leaves from those of all columns; on a tree ``s`` is overwritten by the sums from the root."""
     parent, leaf_column = columns.parent, columns.leaf_column
@@ -181,7 +188,7 @@ def _one_column_each(columns):
 def _leaf_scores_kernel(scores, columns, out):
     s = np.empty(scores.shape[1], scores.dtype)
     for t in range(scores.shape[0]):
-        s[:] = scores[t]
+        _copy(scores[t], s)
         _leaf_sums(s, columns, out[t])
 
 
@@ -214,7 +221,7 @@ def _best_leaves_kernel(scores, columns, out):
     s = np.empty(scores.shape[1], scores.dtype)
     v = np.empty(columns.paths.indptr.shape[0] - 1, scores.dtype)
     for t in range(scores.shape[0]):
-        s[:] = scores[t]
+        _copy(scores[t], s)
         _leaf_sums(s, columns, v)
         out[t] = _first_of_best(v)
 
@@ -244,7 +251,7 @@ def _losses(t, losses, room):
     row, begin, end = losses.rows[losses.which[t]], losses.indptr[t], losses.indptr[t + 1]
     if begin == end:
         return row
-    room[:] = row
+    _copy(row, room)
     for e in range(begin, end):
         room[losses.leaves[e]] = losses.values[e]
     return room
@@ -255,7 +262,7 @@ def _slacks_kernel(scores, columns, leaves, losses, normalized, slack, best):
     s = np.empty(scores.shape[1])
     v, room = np.empty(columns.paths.indptr.shape[0] - 1), np.empty(columns.paths.indptr.shape[0] - 1)
     for t in range(scores.shape[0]):
-        s[:] = scores[t]
+        _copy(scores[t], s)
         _leaf_sums(s, columns, v)
         best[t] = _values(v, leaves[t], _losses(t, losses, room), normalized)
         top = 0.0
@@ -272,7 +279,7 @@ def _propose_kernel(scores, columns, leaves, costs, losses, normalized, planes, 
     direct = _one_column_each(columns)
     for t in range(scores.shape[0]):
         if direct:
-            v[:] = scores[t]
+            _copy(scores[t], v)
         else:
             _leaf_sums(scores[t], columns, v)
         y = leaves[t]
