@@ -67,4 +67,4 @@ def test_processes_share_the_routes(monkeypatch):
 
 
 def test_routes_have_names_of_their_own():
-    assert len({route.name for route in ROUTES}) == len(set(route[1:] for route in ROUTES)) == len(ROUTES)
+    assert len({route.name for route in ROUTES}) == len({route[1:] for route in ROUTES}) == len(ROUTES)
