@@ -129,7 +129,7 @@ def _known_class_weight(name: str, value: object) -> None:
 
 
 def _known_measure(name: str, value: object) -> None:
-    from nhsvm.estimators.offsets import MEASURES
+    from nhsvm.metrics.measures import MEASURES
 
     if value is not None and not callable(value) and not (isinstance(value, str) and value in MEASURES):
         raise OptionError(f"{name} must be None, one of {list(MEASURES)} or a function, not {value!r}")
@@ -137,7 +137,7 @@ def _known_measure(name: str, value: object) -> None:
 
 def _splits(name: str, value: object) -> None:
     if isinstance(value, (Real, str)) or not (hasattr(value, "split") or isinstance(value, Iterable)):
-        _at_least(2, " folds, a splitter, or an iterable of splits")(name, value)
+        _at_least(1, " fold, a splitter, or an iterable of splits")(name, value)
 
 
 def check_threads(name: str, value: object) -> None:
@@ -279,7 +279,7 @@ class Options(TypedDict, total=False):
             5,
             "int, splitter or iterable of (train, test)",
             "The folds. A number deals the samples of every class in turn; the only sample of a class is never held "
-            "out. The class of a label set is the rarest of its labels; samples that are alone in theirs are one "
+            "out. 1 holds out a fifth of the samples once, which takes one more fit. The class of a label set is the rarest of its labels; samples that are alone in theirs are one "
             "class.",
             _splits,
             Flag("Number of folds.", int, name="folds", shown="5"),

@@ -18,8 +18,9 @@ from nhsvm.engine import Dual
 from nhsvm.errors import DataError, OptionError
 from nhsvm.estimators.calibration import HeldOutSets, rarest, set_folds
 from nhsvm.estimators.labels import encode_sets
-from nhsvm.estimators.offsets import MEASURES, Counts, Flips, Predictions, apply, threshold, tuned_offsets
+from nhsvm.estimators.offsets import Counts, Flips, Predictions, apply, threshold, tuned_offsets
 from nhsvm.metrics import example_jaccard, scorers
+from nhsvm.metrics.measures import MEASURES
 from nhsvm.model.sets import SetInference, on_leaves
 from nhsvm.threads import Team
 from strategies import hierarchies

@@ -32,7 +32,7 @@ BAD = {
     "allow_empty": ["yes", None, 1],
     "leaf_offset": [np.nan, np.inf, "-1", None, True],
     "offsets": ["accuracy", "hierarchical_recall", 3, True, ["f1_micro"]],
-    "cv": [1, 0, 2.5, "5", None, True],
+    "cv": [0, -1, 2.5, "5", None, True],
     "callback": ["print", 3],
     "oracle": ["fast", None, 3],
     "margin": ["wide", None, 1],

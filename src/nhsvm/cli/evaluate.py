@@ -14,6 +14,7 @@ from nhsvm.cli.inputs import DataFile, LabelOptions, SampleOptions
 from nhsvm.cli.models import JobsOption, LoadedModel, ModelFile, TrustOptions, load_model, read_labelled
 from nhsvm.cli.options import ConfigFile, JsonFlag, option
 from nhsvm.cli.output import broken, check_writable, needs, note, print_json, writing
+from nhsvm.cli.predict import check_measure
 from nhsvm.cli.terminal import Busy
 from nhsvm.errors import OptionError
 
@@ -30,6 +31,9 @@ class ReportOptions:
     report: Path | None = option(metavar="FILE", help="Also write one HTML page: report.html.")
     title: str | None = option(help="Heading of the page.")
     metrics: str | None = option(metavar="A,B,...", help="Only these measures, by their names in --json.")
+    for_measure: str | None = option(
+        metavar="MEASURE", help="Judge predictions that are made for this measure.", shown="best score"
+    )
     branches: int = option(min=0, default=15, help="Inner nodes to show, those with the most samples first.")
     confusions: int = option(min=0, default=15, help="Confused pairs of labels to show.")
     id_column: str | None = option(metavar="COLUMN", help="What samples are called in the report.")
@@ -70,6 +74,8 @@ def evaluate(
     options.check(model, data, labels.hierarchy, config)
     loaded = load_model(model, trust, jobs)
     wanted = _wanted(options.metrics, loaded)
+    if options.for_measure is not None:
+        check_measure(loaded.svm.model_, options.for_measure)
     extra = [] if options.id_column is None else [options.id_column]
     with Busy(f"reading {data}", quiet=json):
         dataset, inputs, y = read_labelled(loaded, data, samples, labels, extra=extra)
@@ -85,6 +91,7 @@ def evaluate(
             hierarchy=None if labels.hierarchy is None else dataset.hierarchy,
             texts=dataset.texts,
             ids=None if options.id_column is None else dataset.extra[options.id_column],
+            for_measure=options.for_measure,
             confusions=max(options.confusions, 0 if options.report is None else _CONFUSIONS),
         )
     if options.report is not None:

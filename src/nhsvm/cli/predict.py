@@ -30,6 +30,7 @@ from nhsvm.errors import OptionError
 
 if TYPE_CHECKING:
     from nhsvm.hierarchy import Hierarchy
+    from nhsvm.model import Model
     from nhsvm.typing import Label, Matrix, MatrixLike
 
 _NUMBERS = 2**24  # scores of classes at work at a time
@@ -47,6 +48,9 @@ class AnswerOptions:
     probabilities: bool = option("--probabilities", default=False, help="Also the probabilities of labels.")
     paths: bool = option("--paths", default=False, help="Also the paths from the root to labels.")
     partial: float | None = option(metavar="THRESHOLD", help="Also the deepest node that is at least so probable.")
+    for_measure: str | None = option(
+        metavar="MEASURE", help="The labels with its best expected value, such as hierarchical_f1.", shown="best score"
+    )
     beam: int | None = option(min=1, help="Beam width: faster, approximate.", shown="exact")
     id_column: str | None = option(metavar="COLUMN", help="Column of the data to write first.")
     keep_columns: bool = option("--keep-columns", default=False, help="Write all columns of the data.")
@@ -129,6 +133,11 @@ class Answers:
             raise OptionError(f"--partial must be above 0 and at most 1, not {options.partial:g}")
         if options.beam is not None and options.top_k is not None:
             raise OptionError("--beam finds one label, and --top-k asks for several: leave one of them out")
+        if options.for_measure is not None and (options.beam is not None or options.top_k is not None):
+            other = "--top-k" if options.beam is None else "--beam"
+            raise OptionError(f"--for-measure and {other} choose labels in different ways: leave one of them out")
+        if options.for_measure is not None:
+            check_measure(model, options.for_measure)
         if options.beam is not None:
             model.check_beam(options.beam)
 
@@ -137,13 +146,18 @@ class Answers:
         n_samples = inputs.shape[0] if hasattr(inputs, "shape") else len(inputs)  # texts are a list
         step = max(1, _NUMBERS // len(self._svm.classes_))
         found: Columns = {}
-        for start in range(0, n_samples, step):
-            add_rows(found, self._part(inputs[start : start + step]))
+        if self._ask.for_measure is None:
+            for start in range(0, n_samples, step):
+                X = self._loaded.transformed(inputs[start : start + step])
+                add_rows(found, self._part(X, self._chosen(X)))
+        else:  # some measures are of all samples together
+            X = self._loaded.transformed(inputs)
+            chosen = self._chosen(X)
+            for start in range(0, n_samples, step):
+                add_rows(found, self._part(X[start : start + step], chosen[start : start + step]))
         return found
 
-    def _part(self, inputs: MatrixLike) -> Columns:
-        X = self._loaded.transformed(inputs)
-        chosen = self._chosen(X)
+    def _part(self, X: Matrix, chosen: list[list[int]]) -> Columns:
         many = self._ask.top_k is not None or self._loaded.is_multilabel
         classes = self._svm.classes_.tolist()
         shown = [as_json(label) for label in classes]
@@ -173,7 +187,8 @@ class Answers:
         if self._ask.top_k is not None:
             labels = self._svm.predict_topk(X, self._ask.top_k)
             return [[self._position(label) for label in row] for row in labels.tolist()]
-        found, sets = self._svm.predict(X, beam=self._ask.beam), self._svm.model_.sets
+        sets = self._svm.model_.sets
+        found = self._svm.predict(X, beam=self._ask.beam, for_measure=self._ask.for_measure)
         if sets is None:
             return [[self._position(label)] for label in found.tolist()]
         if sets.form == "sparse":
@@ -198,6 +213,17 @@ class Answers:
     def _path(self) -> Callable[[Label], str]:
         hierarchy, separator = self._svm.hierarchy_, self._loaded.note.get("separator", " > ")
         return cache(lambda label: _path_of(hierarchy, label, separator))
+
+
+def check_measure(model: Model, name: str) -> None:
+    """An error that speaks of the command line unless the model can aim at that measure."""
+    from nhsvm.model.decisions import measure_names
+
+    if not model.has_probabilities:
+        raise OptionError("--for-measure needs probabilities, and the model has none; train it with --probability")
+    names = measure_names(sets=model.sets is not None)
+    if name not in names:
+        raise OptionError(f"--for-measure: this model has no measure {name!r}; it has {', '.join(names)}")
 
 
 def _plural(name: str) -> str:

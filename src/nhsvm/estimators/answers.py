@@ -152,8 +152,10 @@ class Answering:
         """
         return self._model().decision_function(self._checked(X), n_threads=n_threads(self.n_jobs))
 
-    def predict(self, X: MatrixLike, *, beam: int | None = None, exact: bool = True) -> LabelsLike:
-        """The label, or label set, with the highest score of every sample.
+    def predict(
+        self, X: MatrixLike, *, beam: int | None = None, exact: bool = True, for_measure: str | None = None
+    ) -> LabelsLike:
+        """The label, or label set, of every sample: with the highest score, or the best expected value of a measure.
 
         Parameters
         ----------
@@ -164,6 +166,10 @@ class Answering:
         exact : bool
             Label sets on a DAG: prove each to be the best, which may take seconds a sample on a large one. Without a
             proof the search ends within a budget of work; the set may not be the best one then.
+        for_measure : str, optional
+            A measure, such as "hierarchical_f1", "example_jaccard" or "tree_distance": the answers with its best
+            expected value, by the probabilities of the model. Needs ``probability=True``. An F1 from summed counts is
+            that of all of ``X``, so there an answer depends on the other samples.
 
         Notes
         -----
@@ -171,7 +177,12 @@ class Answering:
         an indicator, dense or sparse, with the columns of ``classes_``. Each is the best of all label sets, unless
         ``exact=False``; an empty one only with ``allow_empty=True``.
         """
-        return self._model().predict(self._checked(X), beam=beam, exact=exact, n_threads=n_threads(self.n_jobs))
+        model = self._model()
+        if for_measure is not None:
+            model.check_measure(for_measure)
+        return model.predict(
+            self._checked(X), beam=beam, exact=exact, for_measure=for_measure, n_threads=n_threads(self.n_jobs)
+        )
 
     def predict_topk(self, X: MatrixLike, k: int = 5) -> Array:
         """The k classes with the highest scores, best first: (n_samples, k), or all classes if there are fewer.
@@ -238,8 +249,10 @@ class Answering:
         return self._probable().node_proba(self._checked(X), n_threads=n_threads(self.n_jobs))
 
     @available_if(_asked)  # type: ignore[untyped-decorator]
-    def predict_partial(self, X: MatrixLike, threshold: float = 0.5) -> Array:
-        """The deepest node whose probability is at least a threshold: an answer as fine as it is safe.
+    def predict_partial(
+        self, X: MatrixLike, threshold: float | None = None, *, for_measure: str | None = None
+    ) -> Array:
+        """An answer as fine as it is safe: the deepest node that is probable enough, or the best one for a measure.
 
         Among nodes of equal depth the more probable one, then the first. An inner node that is a class of its own is
         treated like any other inner node. Needs ``probability=True``.
@@ -247,17 +260,22 @@ class Answering:
         Parameters
         ----------
         X : array-like or sparse matrix of (n_samples, n_features)
-        threshold : float
-            In (0, 1].
+        threshold : float, optional
+            Least probability, in (0, 1]; 0.5 by default.
+        for_measure : str, optional
+            In place of a threshold, a measure over nodes, such as "hierarchical_f1": the node, inner or not, with its
+            best expected value.
 
         Returns
         -------
         array of n_samples labels
-            Nodes of ``hierarchy_``; None where no node passes, which happens only if it has several roots.
+            Nodes of ``hierarchy_``; None where no node passes a threshold, which happens only if it has several roots.
         """
-        model = self._model()
-        model.check_threshold(threshold)
-        return self._probable().predict_partial(self._checked(X), threshold, n_threads=n_threads(self.n_jobs))
+        model = self._probable()
+        model.check_partial(threshold, for_measure)
+        return model.predict_partial(
+            self._checked(X), threshold, for_measure=for_measure, n_threads=n_threads(self.n_jobs)
+        )
 
     def _probable(self) -> Model:
         """The model, if it has probabilities."""

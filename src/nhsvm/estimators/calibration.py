@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 _SCORES = 2**26  # held-out scores to keep; one number needs no more, however many samples there are
 _SET_SCORES = 2**25  # the same of label sets: 134 MB in single precision
 _BLOCK = 2**20  # scores at work at a time
+_PARTS = 5  # of the samples, if only one of them is held out
 
 
 # -- folds -------------------------------------------------------------------------------------------------------------
@@ -125,13 +126,14 @@ def _dealt(n_folds: int, codes: PtrArray, used: PtrArray, rng: np.random.Generat
     """Stratified folds: samples are dealt class by class, so that a class with two samples is in all training parts.
 
     The only sample of a class stays in training. (``StratifiedKFold`` would hold it out, and gives up if all classes
-    have fewer samples than there are folds.)
+    have fewer samples than there are folds.) One fold is the first of five: a fifth is held out, once.
     """
     used = rng.permutation(used)
     several = np.bincount(codes[used])[codes[used]] > 1
     dealt = used[several][np.argsort(codes[used[several]], kind="stable")]
+    parts = n_folds if n_folds > 1 else _PARTS
     for k in range(n_folds):
-        held_out = dealt[k::n_folds]
+        held_out = dealt[k::parts]
         yield Fold(np.setdiff1d(used, held_out), rng.permutation(held_out))
 
 

@@ -14,8 +14,7 @@ gain, have it up to some place; what that is worth is known for every place by c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
 from numbers import Real
 from typing import NamedTuple, TypeAlias
 
@@ -26,14 +25,12 @@ from nhsvm.errors import OptionError
 from nhsvm.estimators.calibration import HeldOutSets
 from nhsvm.estimators.labels import LabelSets
 from nhsvm.hierarchy import Hierarchy
-from nhsvm.metrics import example_jaccard, f1, hamming_distance, hierarchical_f1
-from nhsvm.metrics.inputs import node_mask
+from nhsvm.metrics.measures import MEASURES, Measure
 from nhsvm.model.sets import Collected, Inference, on_leaves
 from nhsvm.threads import Team
-from nhsvm.typing import Array, BoolArray, ByteArray, FloatArray, IntArray, Options, PtrArray
+from nhsvm.typing import BoolArray, ByteArray, FloatArray, IntArray, PtrArray
 
 Value: TypeAlias = Callable[[sp.csr_array, BoolArray], float]
-Count: TypeAlias = Array | float  # of nodes: of every sample or label, or of all together
 
 
 class OffsetSettings(NamedTuple):
@@ -58,64 +55,6 @@ class OffsetSettings(NamedTuple):
 
 
 SEARCH = OffsetSettings()
-
-# -- measures: functions of |Y ∩ Ŷ|, |Y| and |Ŷ|, which say what a label more or less is worth ------------------------
-
-
-def _share(part: Count, whole: Count) -> Array:
-    return np.where(whole > 0, part / np.where(whole > 0, whole, 1.0), 1.0)
-
-
-def _jaccard(both: Count, true: Count, pred: Count) -> Count:
-    return _share(both, true + pred - both)
-
-
-def _f1(both: Count, true: Count, pred: Count) -> Count:
-    return _share(2 * both, true + pred)
-
-
-def _agreement(both: Count, true: Count, pred: Count) -> Count:
-    return 2 * both - true - pred
-
-
-@dataclass(frozen=True)
-class Measure:
-    """A measure of label sets; more is better."""
-
-    function: Callable[..., float]
-    """Of :mod:`nhsvm.metrics`."""
-    of: Callable[[Count, Count, Count], Count]
-    """Its value for counts (both, true, pred), but for a positive factor."""
-    average: str
-    """Whether these are the counts of every sample ("samples"), of all together ("micro"), or of a label ("macro")."""
-    nodes: bool = False
-    """Whether all nodes of label sets are counted, or their leaves only."""
-    options: Options = field(default_factory=dict)
-    sign: float = 1.0
-    """−1 for a measure of error."""
-
-    def value(self, hierarchy: Hierarchy, true: sp.csr_array, pred: sp.csr_array, weight: FloatArray) -> float:
-        """The measure of label sets given as matrices with a column a leaf."""
-        return self.sign * self.function(true, pred, hierarchy=hierarchy, sample_weight=weight, **self.options)
-
-    def counted(self, hierarchy: Hierarchy) -> BoolArray:
-        """The nodes that count."""
-        return node_mask(hierarchy, "auto") if self.nodes else hierarchy.graph.is_leaf
-
-
-_NODES = {"over": "nodes"}
-MEASURES: Mapping[str, Measure] = {
-    "example_jaccard": Measure(example_jaccard, _jaccard, "samples"),
-    "example_jaccard_nodes": Measure(example_jaccard, _jaccard, "samples", nodes=True, options=_NODES),
-    "f1_micro": Measure(f1, _f1, "micro", options={"average": "micro"}),
-    "f1_macro": Measure(f1, _f1, "macro", options={"average": "macro"}),
-    "hierarchical_f1": Measure(hierarchical_f1, _f1, "micro", nodes=True),
-    "hierarchical_f1_samples": Measure(hierarchical_f1, _f1, "samples", nodes=True, options={"average": "samples"}),
-    "neg_hamming_distance": Measure(hamming_distance, _agreement, "samples", sign=-1.0),
-    "neg_hamming_distance_nodes": Measure(hamming_distance, _agreement, "samples", True, _NODES, sign=-1.0),
-}
-"""By the names that :func:`nhsvm.metrics.scorers` has for them; precision or recall alone would ask for extremes."""
-
 
 # -- the search --------------------------------------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from nhsvm.registry import Family, Spec, on_first_use
-from nhsvm.typing import Options
+from nhsvm.typing import FloatArray, Options
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,6 +53,35 @@ __all__ = [
 
 
 @dataclass(frozen=True)
+class Counted:
+    """A measure as a ratio of weighted sums of |Y∩Ŷ|, |Y| and |Ŷ|, but for a constant; more is better.
+
+    Attributes
+    ----------
+    numerator : (float, float, float)
+        What |Y∩Ŷ|, |Y| and |Ŷ| count.
+    denominator : (float, float, float), optional
+        None is 1.
+    average : {"samples", "micro", "macro"}
+        Whose counts they are, unless an option of that name says so: the mean of every sample's ratio, the ratio of
+        sums, or the mean of every label's.
+    over : {"labels", "nodes", "edges"}
+        What is counted, unless an option says so. "edges" is all nodes with all roots, for a measure of distance: on a
+        tree, every node that is above one label and not the other is one edge between them.
+    """
+
+    numerator: tuple[float, float, float]
+    denominator: tuple[float, float, float] | None = None
+    average: str = "samples"
+    over: str = "labels"
+
+
+JACCARD = (1.0, 0.0, 0.0), (-1.0, 1.0, 1.0)
+F1 = (2.0, 0.0, 0.0), (0.0, 1.0, 1.0)
+AGREEMENT = (2.0, -1.0, -1.0)
+
+
+@dataclass(frozen=True)
 class Metric(Spec):
     """A measure. Its ``options`` are those beside ``hierarchy``, ``labels`` and ``sample_weight``, which all have.
 
@@ -64,11 +93,18 @@ class Metric(Spec):
         Whether it compares one label with one, and so knows no label sets.
     scorers : mapping
         The scorers that :func:`scorers` makes of it, with their options. Those of errors begin with ``neg_``.
+    counted : Counted, optional
+        What it counts, if ``offsets=`` and ``for_measure=`` are to aim at it. (Precision or recall alone would ask for
+        extremes.)
+    of_distance : function, optional
+        For one label a sample, its value by the distance of :func:`tree_distance`; more is better.
     """
 
     best: int | None = 1
     single: bool = False
     scorers: Mapping[str, Options] = field(default_factory=dict)
+    counted: Counted | None = None
+    of_distance: Callable[[FloatArray], FloatArray] | None = None
 
 
 METRICS: Family[Metric, Callable[..., object]] = Family(
@@ -81,6 +117,7 @@ METRICS: Family[Metric, Callable[..., object]] = Family(
             r'mean of \|Y∩Ŷ\| / \|Y∪Ŷ\|; `over="nodes"` takes Ā(Y), Ā(Ŷ)',
             options=("over", "roots"),
             scorers={"example_jaccard": {}, "example_jaccard_nodes": {"over": "nodes"}},
+            counted=Counted(*JACCARD),
         ),
         Metric(
             "f1",
@@ -91,7 +128,9 @@ METRICS: Family[Metric, Callable[..., object]] = Family(
                 "f1_micro": {"average": "micro"},
                 "f1_macro": {"average": "macro"},
                 "f1_macro_nodes": {"average": "macro", "over": "nodes"},
+                "f1_samples": {"average": "samples"},
             },
+            counted=Counted(*F1, average="micro"),
         ),
         Metric(
             "hierarchical_f1",
@@ -99,6 +138,7 @@ METRICS: Family[Metric, Callable[..., object]] = Family(
             "the harmonic mean of the next two",
             options=("average", "roots"),
             scorers={"hierarchical_f1": {}, "hierarchical_f1_samples": {"average": "samples"}},
+            counted=Counted(*F1, average="micro", over="nodes"),
         ),
         Metric(
             "hierarchical_precision",
@@ -119,6 +159,7 @@ METRICS: Family[Metric, Callable[..., object]] = Family(
             "distances.lca_f1",
             "F1 of the paths up to the lowest common ancestors [4], which for one label is 2 / (2 + distance)",
             scorers={"lca_f1": {}},
+            of_distance=lambda distance: 2 / (2 + distance),
         ),
         Metric(
             "graph_accuracy",
@@ -135,6 +176,7 @@ METRICS: Family[Metric, Callable[..., object]] = Family(
             options=("over", "roots", "normalize"),
             best=0,
             scorers={"neg_hamming_distance": {}, "neg_hamming_distance_nodes": {"over": "nodes"}},
+            counted=Counted(AGREEMENT),
         ),
         Metric(
             "tree_distance",
@@ -143,6 +185,8 @@ METRICS: Family[Metric, Callable[..., object]] = Family(
             best=0,
             single=True,
             scorers={"neg_tree_distance": {}},
+            counted=Counted(AGREEMENT, over="edges"),
+            of_distance=lambda distance: -distance,
         ),
         Metric(
             "auprc",

@@ -313,8 +313,16 @@ class Model:
         scores = self.class_scores(X, n_threads=n_threads)
         return scores[:, 1] - scores[:, 0] if len(self.classes) == 2 else scores
 
-    def predict(self, X: MatrixLike, *, beam: int | None = None, exact: bool = True, n_threads: int = 1) -> LabelsLike:
-        """The label, or label set, with the highest score of every sample.
+    def predict(
+        self,
+        X: MatrixLike,
+        *,
+        beam: int | None = None,
+        exact: bool = True,
+        for_measure: str | None = None,
+        n_threads: int = 1,
+    ) -> LabelsLike:
+        """The label, or label set, of every sample: with the highest score, or the best expected value of a measure.
 
         Parameters
         ----------
@@ -323,14 +331,52 @@ class Model:
             Nodes kept a level, for one label a sample on a tree: faster, approximate.
         exact : bool
             Label sets on a DAG: prove each to be the best.
+        for_measure : str, optional
+            Such as "hierarchical_f1"; see :mod:`nhsvm.model.decisions`. Needs probabilities.
         n_threads : int
         """
         if beam is not None:
+            if for_measure is not None:
+                raise OptionError("beam looks at a few labels, and for_measure at all: leave one of them out")
             return self.classes[self.beam_classes(X, beam, n_threads=n_threads)]
         if self.sets is None:
-            return self.classes[self.best_classes(X, n_threads=n_threads)]
-        found = self.best_leaves(X, exact=exact, n_threads=n_threads)
+            if for_measure is None:
+                return self.classes[self.best_classes(X, n_threads=n_threads)]
+            name = self.check_measure(for_measure)
+            return self.classes[self._chosen(X, name, self.class_nodes, n_threads)]
+        found = self.best_leaves(X, exact=exact, for_measure=for_measure, n_threads=n_threads)
         return decoded(self.classes, self.class_leaves, self.sets.form, *found)
+
+    def check_measure(self, name: str, *, partial: bool = False) -> str:
+        """The measure's own name; an OptionError unless this model can aim at it."""
+        from nhsvm.model.decisions import EXACT, check_measure
+
+        found = check_measure(name, sets=self.sets is not None, partial=partial)
+        if found != EXACT and not self.has_probabilities:
+            raise OptionError(
+                f"for_measure={name!r} needs probabilities, which this model was fitted without; fit it again with "
+                "probability=True"
+            )
+        return found
+
+    def _chosen(self, X: MatrixLike, name: str, nodes: IntArray, n_threads: int) -> PtrArray:
+        """Positions among the candidate nodes, for a measure of one label a sample."""
+        from nhsvm.model.decisions import make_rule
+        from nhsvm.oracles.leaves import leaf_scores
+
+        samples, columns = self.samples(X), self.columns
+        rule = make_rule(name, self.hierarchy, self.class_leaves, nodes, samples.n_samples)
+
+        def direct(part: slice, scores: Floats) -> None:
+            rule.see(part, softmax(self._over_temperature(scores.astype(self.weights.dtype, copy=False)), axis=1))
+
+        def of_columns(part: slice, scores: Floats) -> None:
+            found = np.empty((len(scores), columns.n_leaves), dtype=self.weights.dtype)
+            leaf_scores(columns, scores, found)
+            direct(part, found)
+
+        self._score_leaves(samples, direct, of_columns, n_threads)
+        return rule.answers()
 
     def predict_topk(self, X: MatrixLike, k: int = 5, *, n_threads: int = 1) -> Array:
         """The k classes with the highest scores, best first: (n_samples, k), or all classes if there are fewer.
@@ -361,8 +407,17 @@ class Model:
         """What finds the best label sets under scores of the columns."""
         return self._label_sets().inference(self.hierarchy.graph, self.columns, self.class_leaves, exact=exact)
 
-    def best_leaves(self, X: MatrixLike, *, exact: bool = True, n_threads: int = 1) -> tuple[PtrArray, IntArray]:
+    def best_leaves(
+        self, X: MatrixLike, *, exact: bool = True, for_measure: str | None = None, n_threads: int = 1
+    ) -> tuple[PtrArray, IntArray]:
         """Leaves of the best label set of every sample, (indptr, positions), in CSR form."""
+        if for_measure is not None:
+            from nhsvm.model.decisions import EXACT, best_sets
+
+            form, name = self._label_sets(), self.check_measure(for_measure)
+            if name != EXACT:
+                proba = self.node_proba(X, n_threads=n_threads)
+                return best_sets(name, self.hierarchy, form, proba, exact=exact, n_threads=n_threads)
         samples, inference, offsets = self.samples(X), self.inference(exact=exact), self.all_offsets()
         sets = Collected(samples.n_samples)
 
@@ -436,12 +491,19 @@ class Model:
         gains, _, along = self.gains(X, exact=False, n_threads=n_threads)
         return self.curves.probabilities(self.margins(gains), along, self.hierarchy.graph)
 
-    def predict_partial(self, X: MatrixLike, threshold: float = 0.5, *, n_threads: int = 1) -> Array:
-        """The deepest node whose probability is at least a threshold: an answer as fine as it is safe.
+    def predict_partial(
+        self, X: MatrixLike, threshold: float | None = None, *, for_measure: str | None = None, n_threads: int = 1
+    ) -> Array:
+        """An answer as fine as it is safe: the deepest node that is probable enough, or the best one for a measure.
 
-        Among nodes of equal depth the more probable one, then the first; None where no node passes.
+        Among nodes of equal depth the more probable one, then the first; None where no node passes. The threshold is
+        0.5 by default.
         """
-        self.check_threshold(threshold)
+        name = self.check_partial(threshold, for_measure)
+        if name is not None:
+            nodes = np.flatnonzero(~self.hierarchy.is_virtual).astype(np.int32)
+            return _node_labels(self.hierarchy)[nodes[self._chosen(X, name, nodes, n_threads)]]
+        threshold = 0.5 if threshold is None else threshold
         proba = self.predict_proba(X, n_threads=n_threads)
         graph = self.hierarchy.graph
         step = max(1, _NUMBERS // graph.n_nodes)
@@ -454,12 +516,17 @@ class Model:
             best[lo : lo + step] = np.where(passes[np.arange(len(here)), here], here, graph.n_nodes)
         return _node_labels(self.hierarchy)[best]
 
-    def check_threshold(self, threshold: float) -> None:
-        """Raise unless :meth:`predict_partial` can be asked with that threshold."""
+    def check_partial(self, threshold: float | None = None, for_measure: str | None = None) -> str | None:
+        """Raise unless :meth:`predict_partial` can be asked that; the measure's own name."""
         if self.sets is not None:
             raise OptionError("predict_partial is for one label a sample; for label sets take the nodes of node_proba")
-        if not is_number(threshold) or not 0 < threshold <= 1:
+        if threshold is not None and (not is_number(threshold) or not 0 < threshold <= 1):
             raise OptionError(f"threshold must be above 0 and at most 1, not {threshold!r}")
+        if for_measure is None:
+            return None
+        if threshold is not None:
+            raise OptionError("threshold and for_measure are two ways to choose a node: leave one of them out")
+        return self.check_measure(for_measure, partial=True)
 
     def _sum_up(self, proba: FloatArray) -> FloatArray:
         leaves = np.empty_like(proba)
@@ -469,8 +536,12 @@ class Model:
     def _logits(self, X: MatrixLike, n_threads: int) -> FloatArray:
         if self.temperature is None:
             raise self._no_probabilities()
-        scores: FloatArray = np.divide(self.class_scores(X, n_threads=n_threads), self.temperature, dtype=np.float64)
-        return scores
+        return self._over_temperature(self.class_scores(X, n_threads=n_threads))
+
+    def _over_temperature(self, scores: Floats) -> FloatArray:
+        assert self.temperature is not None
+        found: FloatArray = np.divide(scores, self.temperature, dtype=np.float64)
+        return found
 
     def _no_probabilities(self) -> OptionError:
         return OptionError("this model was fitted without probabilities; fit it again with probability=True")

@@ -20,6 +20,8 @@ from nhsvm.estimators.options import n_threads
 from nhsvm.hierarchy import Hierarchy
 from nhsvm.hierarchy.drawing import summary
 from nhsvm.metrics.inputs import closures, indicator
+from nhsvm.model import Model
+from nhsvm.model.sets import rows_of
 from nhsvm.pipelines import pipeline_parts
 from nhsvm.report.record import Counts, Reliability
 from nhsvm.typing import Array, BoolArray, Estimator, FloatArray, IntArray, LabelsLike, MatrixLike, PtrArray, Record
@@ -188,12 +190,12 @@ class Answers:
     score_nodes: Counts
 
 
-def answer(parts: Parts, X: MatrixLike, truth: Truth, n_bins: int) -> Answers:
+def answer(parts: Parts, X: MatrixLike, truth: Truth, n_bins: int, for_measure: str | None = None) -> Answers:
     """Ask the model for everything, in as few passes as possible."""
     if parts.before is not None:  # so that text is turned into numbers once
         X = parts.before.transform(X)
     X = X.tocsr() if sp.issparse(X) else X
-    return _sets(parts, X, truth, n_bins) if parts.has_sets else _single(parts, X, truth, n_bins)
+    return (_sets if parts.has_sets else _single)(parts, X, truth, n_bins, for_measure)
 
 
 def _chunks(X: MatrixLike, numbers_a_sample: int) -> Iterator[tuple[slice, MatrixLike]]:
@@ -204,9 +206,10 @@ def _chunks(X: MatrixLike, numbers_a_sample: int) -> Iterator[tuple[slice, Matri
         yield part, _safe_indexing(X, part)
 
 
-def _single(parts: Parts, X: MatrixLike, truth: Truth, n_bins: int) -> Answers:
+def _single(parts: Parts, X: MatrixLike, truth: Truth, n_bins: int, for_measure: str | None) -> Answers:
     model, n = parts.last, truth.true.shape[0]
-    distinct, codes = unique(as_labels(model.predict(X)))
+    found = model.predict(X) if for_measure is None else model.predict(X, for_measure=for_measure)
+    distinct, codes = unique(as_labels(found))
     place = dict(zip(model.classes_.tolist(), truth.class_nodes.tolist(), strict=True))
     numbers = np.array([place[label] for label in distinct.tolist()], dtype=np.int32)
     pred = indicator(numbers[codes], np.arange(len(codes) + 1), truth.hierarchy.n_nodes)
@@ -215,8 +218,12 @@ def _single(parts: Parts, X: MatrixLike, truth: Truth, n_bins: int) -> Answers:
     bins = None
     if parts.has_probabilities:
         bins, right = Bins("label", n_bins), pred.indices == truth.true.indices
+        column = {node: k for k, node in enumerate(truth.class_nodes.tolist())}
         for part, some in _chunks(X, len(model.classes_)):
-            bins.add(model.predict_proba(some).max(axis=1), right[part])
+            proba = model.predict_proba(some)
+            own = [column[node] for node in pred.indices[part].tolist()]
+            sure = proba.max(axis=1) if for_measure is None else proba[np.arange(len(proba)), own]
+            bins.add(sure, right[part])
 
     def margins(wrong: Counts) -> FloatArray:
         return _label_margins(model, X, wrong, pred.indices, truth)
@@ -243,7 +250,7 @@ def _label_margins(model: Estimator, X: MatrixLike, wrong: Counts, pred: IntArra
     return found
 
 
-def _sets(parts: Parts, X: MatrixLike, truth: Truth, n_bins: int) -> Answers:
+def _sets(parts: Parts, X: MatrixLike, truth: Truth, n_bins: int, for_measure: str | None) -> Answers:
     """One pass: what every class adds to the best set says which are in it, how surely, and how probable nodes are."""
     model, n = parts.last, truth.true.shape[0]
     fitted, threads = model.model_, n_threads(model.n_jobs)
@@ -257,8 +264,11 @@ def _sets(parts: Parts, X: MatrixLike, truth: Truth, n_bins: int) -> Answers:
     margin = np.zeros(n)
     sizes: list[Counts] = [np.zeros(1, dtype=np.int64)]
     found: list[IntArray] = []
+    aimed = None if for_measure is None else _aimed(fitted, X, for_measure, threads)
     for part, some in _chunks(X, n_nodes):
         gains, inside, along = fitted.gains(some, n_threads=threads)
+        if aimed is not None:
+            inside = aimed[part].toarray() > 0
         sizes.append(inside.sum(axis=1))
         found.append(truth.class_nodes[np.nonzero(inside)[1]])
         # the surest mistake: the most that a label adds which is wrong, or would cost which is missing
@@ -280,6 +290,12 @@ def _sets(parts: Parts, X: MatrixLike, truth: Truth, n_bins: int) -> Answers:
         kept,
         np.asarray(nodes, dtype=np.int64),
     )
+
+
+def _aimed(fitted: Model, X: MatrixLike, for_measure: str, n_threads: int) -> sp.csr_array:
+    """Label sets that are best for a measure, as a 0/1 matrix with a column a class."""
+    indptr, leaves = fitted.best_leaves(X, for_measure=for_measure, n_threads=n_threads)
+    return rows_of(np.argsort(fitted.class_leaves)[leaves], indptr, len(fitted.classes))
 
 
 class Bins:

@@ -25,6 +25,7 @@ def evaluate(
     hierarchy: Hierarchy | None = None,
     texts: Sequence[object] | None = None,
     ids: Sequence[object] | None = None,
+    for_measure: str | None = None,
     confusions: int = 50,
     examples: int = 40,
     bins: int = 10,
@@ -45,6 +46,8 @@ def evaluate(
         Shown with examples; by default X, if it is text.
     ids : sequence, optional
         What to call the samples; by default their numbers from 0.
+    for_measure : str, optional
+        Judge what ``model.predict(X, for_measure=...)`` answers; for models of this library with probabilities.
     confusions, examples : int
         How many pairs of labels, and how many errors, to keep at the most.
     bins : int
@@ -77,6 +80,10 @@ def evaluate(
         if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
             raise OptionError(f"{name} must be a whole number of at least {least}, not {value!r}")
     parts = take_apart(model)
+    if for_measure is not None:
+        if parts.ours is None:
+            raise OptionError(f"for_measure is for models of this library, and not for {type(parts.last).__name__}")
+        parts.ours.model_.check_measure(for_measure)
     truth = read_truth(y, parts, hierarchy)
     n_samples = truth.true.shape[0]
     texts = _texts(X) if texts is None else texts
@@ -84,7 +91,7 @@ def evaluate(
     for name, given in (("X", X), ("texts", texts), ("ids", ids)):
         if given is not None and _num_samples(given) != n_samples:
             raise DataError(f"y has {n_samples} samples, but {name} {_num_samples(given)}")
-    answers = answer(parts, X, truth, bins)
+    answers = answer(parts, X, truth, bins, for_measure)
     compared = Compared(truth, answers.pred)
     wrong = compared.wrong
     nodes = count_nodes(compared, parts)
