@@ -279,8 +279,8 @@ class Options(TypedDict, total=False):
             5,
             "int, splitter or iterable of (train, test)",
             "The folds. A number deals the samples of every class in turn; the only sample of a class is never held "
-            "out. 1 holds out a fifth of the samples once, which takes one more fit. The class of a label set is the rarest of its labels; samples that are alone in theirs are one "
-            "class.",
+            "out. 1 is one fit, with a fifth of the samples held out. The class of a label set is the rarest of its "
+            "labels; samples that are alone in theirs are one class.",
             _splits,
             Flag("Number of folds.", int, name="folds", shown="5"),
         ),

@@ -90,6 +90,14 @@ def test_every_answer(models, folder):
     assert {row["partial"] for row in found} <= {"", *NUMBER}
 
 
+def test_labels_for_a_measure(models, folder, monkeypatch):
+    """Labels of all rows that are read together depend on each other, and not on how many are scored at a time."""
+    monkeypatch.setattr("nhsvm.cli.predict._NUMBERS", 20)  # 5 rows
+    found = rows(nhsvm("predict", models / "text", "docs.jsonl", "--for-measure", "hierarchical_f1").out)
+    model = package.load(models / "text")
+    assert [row["label"] for row in found] == model.predict(TEXTS, for_measure="hierarchical_f1").tolist()
+
+
 def test_more_labels_than_there_are(models, folder):
     found = rows(nhsvm("predict", models / "text", "docs.jsonl", "--top-k", "9").out)
     assert list(found[0]) == ["label_1", "label_2", "label_3", "label_4"]
@@ -245,6 +253,10 @@ def test_an_existing_file_keeps_its_permissions(models, folder):
         (("sets", "sets.jsonl", "--partial", "0.5"), "the model has no probabilities; train it with --probability"),
         (("svm", "docs.svm", "--probabilities"), "the model has no probabilities"),
         (("text", "docs.jsonl", "--partial", "2"), "--partial must be above 0 and at most 1"),
+        (("svm", "docs.svm", "--for-measure", "lca_f1"), "--for-measure needs probabilities, and the model has none"),
+        (("text", "docs.jsonl", "--for-measure", "f1"), "this model has no measure 'f1'; it has accuracy, example_jac"),
+        (("text", "docs.jsonl", "--for-measure", "lca_f1", "--top-k", "2"), "--for-measure and --top-k choose labels"),
+        (("text", "docs.jsonl", "--for-measure", "lca_f1", "--beam", "2"), "--for-measure and --beam choose labels"),
         (("text", "docs.jsonl", "--where", "split=x"), "no sample has split=x"),
         (("text", "docs.jsonl", "--id-column", "key"), "no column 'key'"),
         (("svm", "docs.svm", "--id-column", "key"), "columns can be kept of CSV"),

@@ -302,7 +302,7 @@ def test_models_of_one_label(fitted, name, tmp_path):
 
 @pytest.mark.parametrize("name", ["tree sets", "dag sets", "leaf sets"])
 def test_models_of_label_sets(fitted, name):
-    model, X, y = fitted[name]
+    model, X, _ = fitted[name]
     for measure in measure_names(sets=True):
         found = model.predict(X, for_measure=measure)
         assert all(found)
@@ -337,7 +337,7 @@ def test_errors(fitted):
             call()
     plain = NHSVM(TREE, tol=0.1).fit(X, fitted["tree"][2])
     for answers in (plain, plain.model_):
-        with pytest.raises(OptionError, match="needs probabilities.*probability=True"):
+        with pytest.raises(OptionError, match=r"needs probabilities.*probability=True"):
             answers.predict(X, for_measure="lca_f1")
 
 

@@ -16,6 +16,7 @@ from sklearn.preprocessing import StandardScaler
 
 from estimators.problems import DAG, TREE, make, make_sets
 from nhsvm import NHSVM, FlatSVM, Hierarchy, metrics
+from nhsvm.errors import OptionError
 from nhsvm.report import Evaluation, evaluate
 from nhsvm.report import answers as answers_module
 from nhsvm.report.measures import MEASURES, fitting
@@ -96,8 +97,8 @@ def test_measures_of_label_sets_are_those_of_metrics(sets_model, monkeypatch):
         "f1_micro": metrics.f1(y, pred, **given),
         "f1_samples": metrics.f1(y, pred, average="samples", **given),
         "f1_macro_nodes": metrics.f1(y, pred, average="macro", over="nodes", **given),
-        "hamming": metrics.hamming_distance(y, pred, **given),
-        "hamming_nodes": metrics.hamming_distance(y, pred, over="nodes", **given),
+        "hamming_distance": metrics.hamming_distance(y, pred, **given),
+        "hamming_distance_nodes": metrics.hamming_distance(y, pred, over="nodes", **given),
         "lca_f1": metrics.lca_f1(y, pred, **given),
         "graph_accuracy": metrics.graph_accuracy(y, pred, **given),
     }
@@ -381,3 +382,23 @@ def test_models_without_probabilities_or_history(single_model):
     other = LogisticRegression().fit(X, y)
     other.history_ = "what other libraries keep there"
     assert evaluate(other, X, y).history == []
+
+
+@pytest.mark.parametrize("kind", ["single_model", "sets_model"])
+def test_predictions_for_a_measure(kind, request):
+    """Everything is about the labels that ``predict(X, for_measure=...)`` gives."""
+    model = request.getfixturevalue(kind)
+    X, y = make(TREE, noise=3.0, seed=4) if kind == "single_model" else make_sets(DAG, noise=3.0, seed=4)
+    found, plain = evaluate(model, X, y, for_measure="hierarchical_f1"), evaluate(model, X, y)
+    pred = model.predict(X, for_measure="hierarchical_f1")
+    assert found.metrics["hierarchical_f1"] == metrics.hierarchical_f1(y, pred, hierarchy=model.hierarchy)
+    assert found.metrics["hierarchical_f1"] != plain.metrics["hierarchical_f1"]
+    assert found.n_wrong == sum(a != b for a, b in zip(pred, y, strict=True))
+
+
+def test_a_measure_is_for_models_of_this_library(single_model):
+    X, y = make(TREE)
+    with pytest.raises(OptionError, match="for models of this library, and not for LogisticRegression"):
+        evaluate(LogisticRegression().fit(X, y), X, y, hierarchy=TREE, for_measure="hierarchical_f1")
+    with pytest.raises(OptionError, match="for_measure must be one of"):
+        evaluate(single_model, X, y, for_measure="f1_macro")

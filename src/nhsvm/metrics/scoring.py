@@ -39,9 +39,9 @@ def scorers(
     --------
     >>> h = Hierarchy.from_edges([("animal", "dog"), ("animal", "cat"), ("plant", "oak")])
     >>> print(*scorers(h))  # doctest: +NORMALIZE_WHITESPACE
-    example_jaccard example_jaccard_nodes f1_micro f1_macro f1_macro_nodes hierarchical_f1 hierarchical_f1_samples
-    hierarchical_precision hierarchical_recall lca_f1 graph_accuracy neg_hamming_distance neg_hamming_distance_nodes
-    neg_tree_distance
+    example_jaccard example_jaccard_nodes f1_micro f1_macro f1_macro_nodes f1_samples hierarchical_f1
+    hierarchical_f1_samples hierarchical_precision hierarchical_recall lca_f1 graph_accuracy neg_hamming_distance
+    neg_hamming_distance_nodes neg_tree_distance
     """
     from sklearn.metrics import make_scorer
 

@@ -39,7 +39,7 @@ from nhsvm.metrics.distances import path_lengths
 from nhsvm.metrics.measures import MEASURES, Measure, combined, measures
 from nhsvm.model.sets import SetForm, SetInference
 from nhsvm.threads import Team
-from nhsvm.typing import Array, ByteArray, FloatArray, IntArray, PtrArray
+from nhsvm.typing import Array, BoolArray, ByteArray, FloatArray, IntArray, PtrArray
 
 EXACT = "exact_match"
 """Of label sets: what ``predict`` aims at in any case."""
@@ -176,22 +176,19 @@ class Closures(NamedTuple):
     @classmethod
     def of(cls, measure: Measure, hierarchy: Hierarchy, class_leaves: IntArray, nodes: IntArray) -> Closures:
         """For a measure over nodes."""
-        graph = hierarchy.graph
-        counted = sp.diags_array(measure.counted(hierarchy).astype(np.float64))
-        above = graph.ancestors
-        lists = (above.rows(graph.leaves[class_leaves]), above.rows(nodes))
-        true, pred = (
-            sp.csr_array(
-                sp.csr_array(
-                    (np.ones(len(some.indices)), some.indices, some.indptr), (len(some.sizes()), graph.n_nodes)
-                )
-                @ counted
-            )
-            for some in lists
-        )
-        for closure in (true, pred):
-            closure.eliminate_zeros()
+        counted = measure.counted(hierarchy)
+        true, pred = (_closures(hierarchy, counted, some) for some in (hierarchy.graph.leaves[class_leaves], nodes))
         return cls(true, pred, true.sum(axis=1), pred.sum(axis=1))
+
+
+def _closures(hierarchy: Hierarchy, counted: BoolArray, nodes: IntArray) -> sp.csr_array:
+    """Each of the nodes with what is above it, as far as it counts: (n, n_nodes)."""
+    above = hierarchy.graph.ancestors.rows(nodes)
+    found = sp.csr_array(
+        (counted[above.indices].astype(np.float64), above.indices, above.indptr), (len(nodes), hierarchy.n_nodes)
+    )
+    found.eliminate_zeros()
+    return found
 
 
 def _all_distances(hierarchy: Hierarchy, class_leaves: IntArray, nodes: IntArray) -> FloatArray:

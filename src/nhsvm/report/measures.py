@@ -44,8 +44,10 @@ MEASURES: dict[str, Measure] = {
     "f1_micro_nodes": Measure("Micro F1, nodes", "F1 from counts summed over all nodes", only="sets"),
     "f1_macro_nodes": Measure("Macro F1, nodes", "mean of the F1 of every node that is true or predicted"),
     "auprc": Measure("AU(PRC)", "area under the precision-recall curve of all nodes together", only="sets"),
-    "hamming": Measure("Hamming distance", "share of labels that are wrong", low_is_good=True, only="sets"),
-    "hamming_nodes": Measure("Hamming distance, nodes", "share of nodes that are wrong", low_is_good=True, only="sets"),
+    "hamming_distance": Measure("Hamming distance", "share of labels that are wrong", low_is_good=True, only="sets"),
+    "hamming_distance_nodes": Measure(
+        "Hamming distance, nodes", "share of nodes that are wrong", low_is_good=True, only="sets"
+    ),
     "tree_distance": Measure("Tree distance", "mean edges between true and predicted label", False, True, "single"),
     "error_distance": Measure(
         "Distance of errors", "mean edges from a wrong label to the right one; 2 for siblings", False, True, "single"
@@ -105,8 +107,8 @@ def measured(given: Given, compared: Compared, answers: Answers, distances: Floa
             "example_jaccard_nodes": metrics.example_jaccard(over="nodes", **named),
             "f1_samples": metrics.f1(average="samples", **named),
             "f1_micro_nodes": metrics.f1(over="nodes", **named),
-            "hamming": metrics.hamming_distance(**named),
-            "hamming_nodes": metrics.hamming_distance(over="nodes", **named),
+            "hamming_distance": metrics.hamming_distance(**named),
+            "hamming_distance_nodes": metrics.hamming_distance(over="nodes", **named),
             "graph_accuracy": metrics.graph_accuracy(**named),
         }
         if answers.node_scores is not None:
