@@ -36,7 +36,7 @@ class Measure:
     @property
     def nodes(self) -> bool:
         """Whether all nodes of label sets are counted, or their leaves only."""
-        return self.options.get("over", self.ratio.over) != "labels"
+        return bool(self.options.get("over", self.ratio.over) != "labels")
 
     def of(self, both: Count, true: Count, pred: Count) -> Count:
         """Its value for counts |Y ∩ Ŷ|, |Y| and |Ŷ|, but for a positive factor; 0/0 is 1."""

@@ -31,7 +31,6 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from nhsvm._jit import inlined, kernel
 from nhsvm.errors import OptionError
 from nhsvm.hierarchy import Hierarchy
 from nhsvm.metrics import METRICS
@@ -194,7 +193,7 @@ def _closures(hierarchy: Hierarchy, counted: BoolArray, nodes: IntArray) -> sp.c
 def _all_distances(hierarchy: Hierarchy, class_leaves: IntArray, nodes: IntArray) -> FloatArray:
     """Edges from every class to every candidate; a virtual leaf is the node it stands for."""
     graph = hierarchy.graph
-    stands_for = np.arange(graph.n_nodes)
+    stands_for = np.arange(graph.n_nodes, dtype=np.int32)
     virtual = np.flatnonzero(hierarchy.is_virtual)
     stands_for[virtual] = graph.parents.rows(virtual).indices  # it has one parent
     true, pred = stands_for[graph.leaves[class_leaves]], stands_for[nodes]
@@ -202,8 +201,8 @@ def _all_distances(hierarchy: Hierarchy, class_leaves: IntArray, nodes: IntArray
     step = max(1, _NUMBERS // len(pred))
     for lo in range(0, len(true), step):
         some = true[lo : lo + step]
-        pairs = np.repeat(some, len(pred)), np.tile(pred, len(some))
-        found[lo : lo + step] = path_lengths(graph, *pairs).reshape(len(some), len(pred))
+        lengths = path_lengths(graph, np.repeat(some, len(pred)), np.tile(pred, len(some)))
+        found[lo : lo + step] = lengths.reshape(len(some), len(pred))
     return found
 
 
@@ -262,14 +261,14 @@ class ByCounts(Rule):
         counts = self._both, self._true[:, None], self._sizes
         part = np.asarray(combined(ratio.numerator, *counts))
         if ratio.denominator is None:
-            return self._which[every, part.argmax(axis=1)]
+            return np.asarray(self._which[every, part.argmax(axis=1)])
         whole = np.asarray(combined(ratio.denominator, *counts))
 
         def solve(t: FloatArray) -> Ratio:
             best = (part - t * whole).argmax(axis=1)
             return Ratio(best, part[every, best].sum(keepdims=True), whole[every, best].sum(keepdims=True))
 
-        return self._which[every, best_ratio(solve, 1)]
+        return np.asarray(self._which[every, best_ratio(solve, 1)])
 
 
 # -- label sets --------------------------------------------------------------------------------------------------------
@@ -363,11 +362,12 @@ class SetDecision:
 
     def _of_independent(self, proba: FloatArray) -> ByteArray:
         """The most probable labels of every sample, as many as have the best expected ratio."""
+        from nhsvm.oracles.independent import best_numbers
+
         proba = proba[:, self._graph.leaves]
         order = np.argsort(-proba, axis=1, kind="stable")
-        number = np.empty(len(proba), np.int64)
-        factors = np.array(self._numerator), np.array(self._denominator)
-        best_number_kernel(np.take_along_axis(proba, order, axis=1), *factors, self._form.allow_empty, number)
+        falling = np.take_along_axis(proba, order, axis=1)
+        number = best_numbers(falling, self._numerator, self._denominator, may_be_empty=self._form.allow_empty)
         first = np.zeros(proba.shape, np.uint8)
         np.put_along_axis(first, order, np.arange(proba.shape[1]) < number[:, None], axis=1)
         chosen = np.zeros((len(proba), self._graph.n_nodes), np.uint8)
@@ -428,60 +428,3 @@ def _positive(worth: FloatArray, may_be_empty: bool) -> ByteArray:
         alone = np.flatnonzero(~chosen.any(axis=1))
         chosen[alone, worth[alone].argmax(axis=1)] = 1
     return chosen
-
-
-@kernel
-def best_number_kernel(proba, numerator, denominator, may_be_empty, out):
-    """How many labels to take of samples whose labels have falling probabilities and are independent.
-
-    Of the k first, c are true, and m of the others; numbers of both have Poisson binomial distributions. The value of
-    k labels is E[numerator · (c, c + m, k) / denominator · (c, c + m, k)], at most E[numerator] / (denominator · k).
-    """
-    for t in range(proba.shape[0]):
-        p = proba[t]
-        n = p.shape[0]
-        total = 0.0
-        for k in range(n):
-            total += p[k]
-        # of one label, by Jensen; and the more labels, the less they can be worth
-        first = numerator[0] * p[0] / (denominator[0] + denominator[1] * (1.0 + total - p[0]) + denominator[2])
-        most = numerator[0] * total / denominator[2]
-        last = n if first * n <= most else int(most / first) + 1
-        last = min(last, n)
-        width = min(n, int(total + 12.0 * np.sqrt(total)) + 40) + 1  # beyond that, probabilities are below 1e-20
-        others = np.zeros((last + 1, width))  # of m, by k
-        state = np.zeros(width)
-        state[0] = 1.0
-        for k in range(n, -1, -1):
-            if k < n:
-                _add_label(state, p[k])
-            if k <= last:
-                others[k] = state
-        out[t] = 0 if may_be_empty else 1
-        best = others[0, 0] if may_be_empty else -1.0  # what no labels are worth: they are right if there are none
-        state[:] = 0.0
-        state[0] = 1.0
-        for k in range(1, last + 1):
-            _add_label(state, p[k - 1])
-            if most < best * k:
-                break
-            value = 0.0
-            for c in range(min(k, width - 1) + 1):
-                if state[c] == 0.0:
-                    continue
-                inner = 0.0
-                for m in range(min(n - k, width - 1) + 1):
-                    part = numerator[0] * c + numerator[1] * (c + m) + numerator[2] * k
-                    inner += others[k, m] * part / (denominator[0] * c + denominator[1] * (c + m) + denominator[2] * k)
-                value += state[c] * inner
-            if value > best:
-                best = value
-                out[t] = k
-
-
-@inlined
-def _add_label(state, p):
-    """The distribution of a number of labels with one more."""
-    for m in range(state.shape[0] - 1, 0, -1):
-        state[m] = state[m] * (1.0 - p) + state[m - 1] * p
-    state[0] *= 1.0 - p
