@@ -91,6 +91,7 @@ def _fit(
     from sklearn.exceptions import ConvergenceWarning
 
     from nhsvm.estimators.memory import estimate_of
+    from nhsvm.estimators.scales import about_scales
 
     steps = make_steps(features, dataset)
     if before and steps:
@@ -108,6 +109,9 @@ def _fit(
     estimate = estimate_of(problem, estimator)
     if not quiet or estimate.total > MUCH or not estimate.fits:
         note(as_typed(f"memory needed: {estimate}"))
+    uneven = None if quiet else about_scales(problem.solved, None)
+    if uneven:
+        note(as_typed(uneven))
     start = perf_counter()
     with warnings.catch_warnings(record=True) as caught, progress:
         warnings.simplefilter("always", ConvergenceWarning)

@@ -19,7 +19,7 @@ ends the fit.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from time import perf_counter
@@ -69,6 +69,9 @@ class PassTuning:
     misses: int = 3  # certificates without progress after which single precision is given up
     idle: int = 10  # passes without progress after which single precision is given up
     unresolved: float = 10.0  # gaps to prove: if steps resolve no less of the dual, no passes will make up for it
+    patience: int = 100  # passes before a fit is given up,
+    hopeless: int = 1000  # which it is if at its pace it would take five times as many as it may, or as these
+    beyond: float = 5.0
 
 
 class Norms(NamedTuple):
@@ -115,6 +118,9 @@ class FitState(Generic[Block]):
     aim: float = 1.0  # part of the tolerance that passes aim at
     alpha: LearnedAlpha | None = None  # weights α, if they are learned
     stopped: bool = False  # whoever watches the weights has ended the run
+    spent: float = 0.0  # seconds that passes have taken, as they are counted for the end game
+    ended: bool = False  # the end game has been played
+    stagnant: bool = False  # given up
 
 
 class Ascent(ABC, Generic[P, Block, Found]):
@@ -209,11 +215,14 @@ class Ascent(ABC, Generic[P, Block, Found]):
             fit.history[-1]["seconds"] = self.seconds  # with passes that came after the estimate
             if self.options.certify and fit.certificate.gap * fit.ratio <= self.tol:
                 self.try_certificate()
+            elif self.ends_sooner():
+                self.end_game()
             elif self.stalled():
                 self.leave_stall()
             fit.stopped = self.options.watch is not None and self.options.watch(self.weights, fit.history[-1])
+            fit.stagnant = not self.converged and self.stagnates()
             told = callback is not None and callback(fit.history[-1])
-            if self.hopeless or fit.stopped or told:
+            if self.hopeless or fit.stagnant or fit.stopped or told:
                 break
 
     def batch_pass(self) -> None:
@@ -265,6 +274,28 @@ class Ascent(ABC, Generic[P, Block, Found]):
         self.fit.certificate = Certificate(max(self.mass() - dual_value + slack, dual_value), dual_value)
         self.fit.certified = False
         self.record(wrong)
+
+    # -- where passes hardly help ------------------------------------------------------------------------------------
+
+    def ends_sooner(self) -> bool:
+        """Whether there is a method for small problems that would take much less time than passes at their pace."""
+        return False
+
+    def end_game(self) -> None:
+        """Take the dual variables that such a method finds, and certify."""
+        raise NotImplementedError(f"{type(self).__name__} has no end game")
+
+    def passes_left(self) -> float:
+        """How many more passes it takes to the gap to prove, at their pace."""
+        values = [(record["primal"], record["dual"]) for record in self.fit.history]
+        return passes_left(values, self.tol / self.fit.ratio)
+
+    def stagnates(self) -> bool:
+        """Whether passes would have to go on far beyond the limit."""
+        how, n_passes = self.tuning, len(self.fit.history)
+        if not how.patience <= n_passes < self.options.max_iter:
+            return False
+        return self.passes_left() > how.beyond * max(self.options.max_iter, how.hopeless)
 
     # -- certificates --------------------------------------------------------------------------------------------------
 
@@ -393,6 +424,36 @@ class Ascent(ABC, Generic[P, Block, Found]):
         return min(1.0, taken / certificate.primal) if certificate.primal > 0 else 0.0
 
 
+def passes_left(values: Sequence[tuple[float, float]], goal: float) -> float:
+    """How many more passes it takes to a gap, at the fastest pace that the later half of the passes so far shows.
+
+    One pace is that of log(primal/dual), which is the gap where that is small; near a gap of 1 it shows how the dual
+    grows. It is taken to fall by a constant factor. Gaps are estimates and have their noise, so the smallest so far are
+    compared, and medians. The other pace is that of the dual, which grows steadily while one sample after the other
+    takes its time: it need not grow by more than the gap.
+
+    Parameters
+    ----------
+    values : list of (primal, dual)
+        Of every pass.
+    goal : float
+    """
+    gaps = np.array([Certificate(*pair).gap for pair in values])
+    ratios = -np.log1p(-np.clip(gaps, 0.0, 1.0 - 1e-16))
+    n, half, quarter = len(ratios), len(ratios) // 2, len(ratios) // 4
+    least = float(ratios.min(initial=np.inf))
+    if least <= goal:
+        return 0.0
+    if quarter == 0:
+        return np.inf
+    smallest = np.log(ratios[:half].min() / least) / (n - half)
+    medians = np.log(np.median(ratios[half : n - quarter]) / np.median(ratios[n - quarter :])) / (0.5 * (n - half))
+    pace = max(float(smallest), float(medians))
+    falls = float(np.log(least / goal)) / pace if pace > 0.0 else np.inf
+    (upper, lower), grown = values[-1], (values[-1][1] - values[half - 1][1]) / (n - half)
+    return min(falls, (upper - lower) / grown if grown > 0.0 else np.inf)
+
+
 @dataclass(frozen=True)
 class Focus:
     """How long working-set passes go on."""
@@ -492,7 +553,7 @@ class Dual(Solver):
         return Solution(
             fit.weights, fit.certificate, fit.history, ascent.converged, interrupted, fit.dual,
             fit.alpha.learned if fit.alpha else None, fit.rounding if fit.certified else 0.0, fit.certified,
-            fit.stopped,
+            fit.stopped, fit.stagnant,
         )  # fmt: skip
 
     def watched(self, watch: Watch) -> Dual:

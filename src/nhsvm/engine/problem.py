@@ -266,6 +266,8 @@ class Solution:
         Whether the certificate is proved, and no estimate.
     stopped : bool
         Whoever watched the weights has ended the run.
+    stagnant : bool
+        Passes were given up, since at their pace they would have had to go on far beyond the limit.
     """
 
     weights: Weights
@@ -278,6 +280,7 @@ class Solution:
     rounding: float = 0.0
     certified: bool = True
     stopped: bool = False
+    stagnant: bool = False
 
 
 class Solver(ABC):

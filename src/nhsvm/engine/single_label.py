@@ -15,10 +15,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
 from typing import ClassVar
 
 import numpy as np
+import scipy.sparse as sp
 
 from nhsvm.engine.ascent import (
     KINDS,
@@ -35,6 +37,7 @@ from nhsvm.engine.ascent import (
 )
 from nhsvm.engine.dual.block import Paths
 from nhsvm.engine.dual.planes import Batch, Planes
+from nhsvm.engine.end_game import END_GAME, EndGame, expected, play
 from nhsvm.engine.problem import SingleLabelProblem
 from nhsvm.engine.samples import Updates
 from nhsvm.engine.storage.addresses import KEPT
@@ -64,6 +67,7 @@ class PlaneTuning(PassTuning):
     share: float = 0.3  # this share of the gap that there is, or of the gap to reach
     share_in_parts: float = 0.03  # the same where addresses have to be found
     turns: int = KEPT  # parts of the first pass with addresses; after each of them a working-set pass so far
+    end: EndGame = END_GAME
     settled: float = 0.08  # of the costs: gap over the working set that the first pass leaves, as more is yet to come
 
 
@@ -103,6 +107,8 @@ class PlanesAscent(Ascent[SingleLabelProblem, Planes, Proposals]):
     # -- passes over all samples ---------------------------------------------------------------------------------------
 
     def one_pass(self) -> None:
+        end = self.tuning.end
+        self.fit.spent += len(self.costs) * (end.visit + end.score * self.features * self.weights.n_columns)
         if self.weights.working_set_is_cheap(self.dual, self.problem.columns):
             self.search_pass()
             if self.fit.certificate.gap > self.tol:
@@ -255,9 +261,37 @@ class PlanesAscent(Ascent[SingleLabelProblem, Planes, Proposals]):
         order = self.fit.rng.permutation(len(samples))
         observed, gaps = np.empty((2, len(samples)))
         batch = self.batch_of(samples[order])
+        end = self.tuning.end
+        self.fit.spent += end.call + len(samples) * (end.visit + end.feature * self.features)
         gain = self.weights.working_set_pass(batch, self.dual.pool, self.paths, tolerance, observed, addresses)
         gaps[order] = observed
         return gaps, gain
+
+    # -- the end game --------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def features(self) -> float:
+        """Of a sample, on average."""
+        X = self.problem.X
+        return X.nnz / max(1, X.shape[0]) if sp.issparse(X) else float(X.shape[1])
+
+    def ends_sooner(self) -> bool:
+        """By the time that passes have taken, and would take; both counted, not measured, so that fits are the same."""
+        how, fit, n_passes = self.tuning.end, self.fit, len(self.fit.history)
+        if fit.ended or n_passes < how.passes:
+            return False
+        needed = expected(self.problem, how)
+        return needed <= fit.spent and how.worth * needed <= self.passes_left() * fit.spent / n_passes
+
+    def end_game(self) -> None:
+        fit = self.fit
+        fit.ended = True
+        played = play(self.problem, self.tol, self.tuning.end)
+        if played.dual > fit.certificate.dual:
+            self.dual.add(played.samples, played.planes)
+            if self.weights.dtype == np.float32:
+                fit.weights = self.weights.double()
+            self.certify()
 
     # -- certificates --------------------------------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ becomes a :class:`~nhsvm.model.Model`, with offsets and probabilities from held-
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -188,6 +189,8 @@ class HierarchicalSVM(Answering, ClassifierMixin, BaseEstimator):  # type: ignor
         if solver_of(self).takes_rows:
             warn_if_tight(whole.solved)
         solver, start = self._solver(whole.chosen), self._dual_start(whole.solved)
+        if self.verbose:
+            self._tell(whole.solved)
         with COMPILATIONS.told(COMPILATIONS.say) if self.verbose else nullcontext():
             if self.early_stopping:
                 solution = Validation.of(self, whole).solved_by(solver, *start)
@@ -197,6 +200,12 @@ class HierarchicalSVM(Answering, ClassifierMixin, BaseEstimator):  # type: ignor
         if folds is not None and not solution.interrupted:
             self._calibrate(problem, folds)
         return solution
+
+    def _tell(self, problem: Problem) -> None:
+        """Say beforehand what may make a fit slow."""
+        found = self._about_scales(problem)
+        if found:
+            print(found, file=sys.stderr, flush=True)
 
     def _calibrate(self, problem: LearningProblem, folds: list[Fold]) -> None:
         """Add to the model what held-out folds teach."""
@@ -375,9 +384,9 @@ class HierarchicalSVM(Answering, ClassifierMixin, BaseEstimator):  # type: ignor
 
     # -- warnings and conventions --------------------------------------------------------------------------------------
 
-    def _warn_unless_converged(self, solution: Solution, problem: LearningProblem) -> None:
-        passes, tol = f"{self.n_iter_} pass{'' if self.n_iter_ == 1 else 'es'}", problem.chosen.tol
-        costs = problem.solved.costs
+    def _warn_unless_converged(self, solution: Solution, learned: LearningProblem) -> None:
+        passes, tol = f"{self.n_iter_} pass{'' if self.n_iter_ == 1 else 'es'}", learned.chosen.tol
+        problem = learned.solved
         if solution.interrupted:
             text = f"interrupted after {passes}; this model's certified gap is {self.gap_:.2e}"
         elif solution.converged or solution.stopped:
@@ -388,7 +397,7 @@ class HierarchicalSVM(Answering, ClassifierMixin, BaseEstimator):  # type: ignor
                 "tol, or scale the features"
             )
         elif solution.rounding > tol:
-            used = costs[costs > 0]
+            used = problem.costs[problem.costs > 0]
             text = (
                 f"stopped after {passes} at a gap of {self.gap_:.2e}: rounding alone may be {solution.rounding:.1e} of "
                 f"the objective, above tol={tol:g}, so more passes do not help. C times sample and class weight goes "
@@ -396,11 +405,21 @@ class HierarchicalSVM(Answering, ClassifierMixin, BaseEstimator):  # type: ignor
                 "samples nearer to the others, or raise tol"
             )
         else:
-            text = (
-                f"stopped after {passes} at a gap of {self.gap_:.2e}, above tol={tol:g}; raise max_iter or tol, or "
-                "scale the features"
-            )
+            found = self._about_scales(problem)
+            text = f"stopped after {passes} at a gap of {self.gap_:.2e}, above tol={tol:g}"
+            if solution.stagnant:
+                text += f", since further passes hardly help; {found or 'scale the features, lower C, or raise tol'}"
+            elif found:
+                text += f"; {found}, or raise max_iter or tol"
+            else:
+                text += "; raise max_iter or tol, or scale the features"
         warnings.warn(text, ConvergenceWarning, stacklevel=3)
+
+    def _about_scales(self, problem: Problem) -> str | None:
+        """What there is to say of the scales of features."""
+        from nhsvm.estimators.scales import about_scales
+
+        return about_scales(problem, vars(self).get("feature_names_in_"))
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -433,18 +433,26 @@ def _solver_of_rest(H: sp.csr_array) -> Callable[[FloatArray], FloatArray]:
         options = {"SymmetricMode": True}
         lu = scipy.sparse.linalg.splu(H.tocsc(), "MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options=options)
         return lambda b: np.asarray(lu.solve(b))
-    diagonal = H.diagonal()
+    return dense_solver(H.diagonal(), lambda: H.toarray(order="F"))
+
+
+def dense_solver(diagonal: FloatArray, made: Callable[[], FloatArray]) -> Callable[[FloatArray], FloatArray]:
+    """A function that solves ``H x = b`` by LAPACK's Cholesky, of H with a unit diagonal.
+
+    ``made`` gives H in Fortran order, each time an array of its own; its lower half is read. Raises
+    ``numpy.linalg.LinAlgError`` if a pivot is not positive.
+    """
     if not (diagonal > 0).all():
         raise np.linalg.LinAlgError("a pivot is not positive")
     unit = 1 / np.sqrt(diagonal)
-    factor = _dense_factor(H, unit)
+    factor = _dense_factor(made, unit)
     return lambda b: unit * scipy.linalg.cho_solve(factor, unit * b, check_finite=False)
 
 
-def _dense_factor(H: sp.csr_array, unit: FloatArray) -> tuple[FloatArray, bool]:
+def _dense_factor(made: Callable[[], FloatArray], unit: FloatArray) -> tuple[FloatArray, bool]:
     nudge = min(ELIMINATION.nudge * len(unit), ELIMINATION.largest_nudge)
     while True:
-        dense = H.toarray(order="F")
+        dense = made()
         dense *= unit
         dense *= unit[:, None]
         dense[np.diag_indices(len(unit))] += nudge
