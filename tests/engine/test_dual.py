@@ -22,7 +22,7 @@ all_margins = pytest.mark.parametrize("margin", MARGINS, ids=str)
 @pytest.fixture
 def spy(monkeypatch):
     """Counts the passes of each kind."""
-    calls = dict.fromkeys(("batch_pass", "search_pass", "working_set_pass", "try_certificate"), 0)
+    calls = dict.fromkeys(("batch_pass", "search_pass", "working_set_passes", "try_certificate"), 0)
     for name in calls:
         original = getattr(PlanesAscent, name)
 
@@ -54,7 +54,7 @@ def test_certificate(passes, sparse, dtype, dag, margin, monkeypatch, spy):
             if record["certified"]:
                 assert record["gap"] >= -1e-12
     assert spy["batch_pass"] > 0
-    assert (spy["search_pass"] > 0) == (spy["working_set_pass"] > 0) == (passes == "cached")
+    assert (spy["search_pass"] > 0) == (spy["working_set_passes"] > 0) == (passes == "cached")
 
 
 @all_margins

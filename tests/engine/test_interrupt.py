@@ -24,7 +24,7 @@ PLACES = {
     "nhsvm.engine.storage.table._sparse_apply_kernel": ("batch", "cached"),
     "nhsvm.engine.samples._gram_kernel": ("batch", "cached"),
     "nhsvm.engine.storage.table._rebuild_kernel": ("batch", "cached"),
-    "nhsvm.engine.storage.table.SparseWeights.working_set_pass": ("cached",),
+    "nhsvm.engine.storage.table.SparseWeights.working_set_passes": ("cached",),
     "nhsvm.oracles.leaves._propose_kernel": ("batch", "cached"),
     "nhsvm.oracles.leaves._slacks_kernel": ("batch", "cached"),
 }

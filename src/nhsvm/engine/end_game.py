@@ -52,7 +52,6 @@ class EndGame:
     steps: int = 40  # that it is expected to take
     visit: float = 3e-7  # seconds of a block step,
     feature: float = 6e-9  # of each feature in it,
-    call: float = 2e-5  # of a pass over the working set beside its steps,
     score: float = 2e-10  # and of a feature in the score of one column in a pass over all samples
     most_unknown: int = 4000  # numbers to find at once, whose squares take 128 MB
     most_numbers: int = 2**24  # samples × features, and samples × labels × labels

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
+import numpy as np
+
 from nhsvm.columns import Columns
 from nhsvm.engine.samples import Updates
 from nhsvm.hierarchy.graph import Ragged
@@ -18,7 +20,7 @@ from nhsvm.threads import Team
 from nhsvm.typing import Array, DType, FloatArray, IntArray, Matrix, PtrArray
 
 if TYPE_CHECKING:
-    from nhsvm.engine.dual.block import Layout, Paths
+    from nhsvm.engine.dual.block import Layout, Paths, Rounds
     from nhsvm.engine.dual.planes import Batch, Planes, Pool
 
 Scorer = Callable[[int, int, Array], None]
@@ -134,7 +136,16 @@ class Weights(Protocol):
     ) -> float:
         """Block steps over the working set, one sample after the other; returns the gain of the dual.
 
-        Asked of the same storages, and of those that need addresses.
+        Asked of storages that need addresses.
+        """
+        raise NotImplementedError(f"{type(self).__name__} needs no addresses")
+
+    def working_set_passes(
+        self, rounds: Rounds, rng: np.random.Generator, batch: Batch, pool: Pool, paths: Paths, tolerance: float
+    ) -> tuple[float, int, bool]:
+        """Such passes over all samples, which are all in the batch; (gain of the dual, visits, no more are needed).
+
+        Asked of storages whose :meth:`column_cost` is finite.
         """
         raise NotImplementedError(f"{type(self).__name__} does not read columns by themselves")
 

@@ -35,7 +35,7 @@ from nhsvm.engine.ascent import (
     Visit,
     focused_passes,
 )
-from nhsvm.engine.dual.block import Paths
+from nhsvm.engine.dual.block import Paths, Rounds
 from nhsvm.engine.dual.planes import Batch, Planes
 from nhsvm.engine.end_game import END_GAME, EndGame, expected, play
 from nhsvm.engine.problem import SingleLabelProblem
@@ -58,6 +58,7 @@ class PlaneTuning(PassTuning):
     scores: int = 2**18  # scores (samples × columns) in one chunk of a search pass
     chunk: tuple[int, int] = (64, 4096)  # samples in such a chunk, at least and at most
     passes: int = 200  # working-set passes between two search passes, at most
+    visits: int = 2**18  # of samples in one call of a kernel, about; an interrupt waits for it to end
     passes_in_parts: int = 3  # the same where addresses have to be found; after the first pass one
     focused: int = 3  # passes over the samples with most of the gap, between two over all
     enough: float = 0.25  # of the gap that the search pass observes: no more need be left by working-set passes
@@ -188,8 +189,17 @@ class PlanesAscent(Ascent[SingleLabelProblem, Planes, Proposals]):
         gap = primal_value - dual_value
         tolerance = how.finer * max(self.tol * primal_value, how.share * gap) / float(self.costs.sum())
         enough = max(how.enough_of_tolerance * self.tol * primal_value, how.enough * gap)
-        focus = Focus(enough, how.passes, how.focused)
-        gain = self.rounds([(np.arange(len(self.costs)), None)], tolerance, focus)
+        rounds = Rounds(how.passes, enough, how.focused, Focus.left)
+        batch, gain, done = self.batch_of(np.arange(len(self.costs))), 0.0, False
+        at_a_time = max(1, how.visits // ((1 + how.focused) * len(self.costs)))
+        while rounds.most > 0 and not done:
+            some = rounds._replace(most=min(at_a_time, rounds.most))
+            more, n_visits, done = self.weights.working_set_passes(
+                some, self.fit.rng, batch, self.state.pool, self.paths, tolerance
+            )
+            gain += more
+            self.fit.spent += n_visits * (how.end.visit + how.end.feature * self.features)
+            rounds = rounds._replace(most=rounds.most - some.most)
         self.fit.certificate = Certificate(primal_value, dual_value + gain)
 
     def passes_in_parts(self) -> None:
@@ -261,8 +271,6 @@ class PlanesAscent(Ascent[SingleLabelProblem, Planes, Proposals]):
         order = self.fit.rng.permutation(len(samples))
         observed, gaps = np.empty((2, len(samples)))
         batch = self.batch_of(samples[order])
-        end = self.tuning.end
-        self.fit.spent += end.call + len(samples) * (end.visit + end.feature * self.features)
         gain = self.weights.working_set_pass(batch, self.dual.pool, self.paths, tolerance, observed, addresses)
         gaps[order] = observed
         return gaps, gain

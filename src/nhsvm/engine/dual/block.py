@@ -91,6 +91,15 @@ class Sweeps(NamedTuple):
     slow: float = 0.0  # the last sweep is one that gains no more than this share of what all have; 0: none has changed
 
 
+class Rounds(NamedTuple):
+    """Working-set passes: each round is one over all samples, and then some over those with most of the gap."""
+
+    most: int  # rounds
+    enough: float  # gap that a pass over all observes, at which they end
+    focused: int  # passes over the samples with most of the gap, at most
+    left: float  # these end when no more of the gap over all is left
+
+
 class Corrections(NamedTuple):
     """What the steps so far have added to scores."""
 

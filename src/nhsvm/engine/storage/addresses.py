@@ -288,7 +288,7 @@ def _prefetch_weights(i, samples, rows, addresses):
 
 @kernel
 def row_pass_kernel(batch, pool, entries, bias, rows, constant, addresses, paths, tolerance, gaps):
-    """What :func:`table_pass_kernel` does, for weights in rows, whose ``addresses`` are known."""
+    """What :func:`.table_passes_kernel` does, for weights in rows, whose ``addresses`` are known."""
     samples, leaves, costs, norms = batch
     start, count, pool_leaf, pool_weight, pool_loss, pool_scale = pool
     ptr, idx, n_columns = paths.ptr, paths.idx, paths.alpha.shape[0]

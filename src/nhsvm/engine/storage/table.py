@@ -24,7 +24,7 @@ from nhsvm.threads import Team
 from nhsvm.typing import Array, DType, FloatArray, Matrix, PtrArray
 
 if TYPE_CHECKING:
-    from nhsvm.engine.dual.block import Paths
+    from nhsvm.engine.dual.block import Paths, Rounds
     from nhsvm.engine.dual.planes import Batch, Pool
 
 
@@ -116,10 +116,13 @@ class TableWeights(Weights):
         """Scores of some columns of some samples, with what is added to them."""
         column_scores_kernel(which, samples, columns, base, *self.entries(), self.bias, self.values, out)
 
-    def working_set_pass(
-        self, batch: Batch, pool: Pool, paths: Paths, tolerance: float, gaps: FloatArray, addresses: object = None
-    ) -> float:
-        return float(table_pass_kernel(batch, pool, *self.entries(), self.bias, self.values, paths, tolerance, gaps))
+    def working_set_passes(
+        self, rounds: Rounds, rng: np.random.Generator, batch: Batch, pool: Pool, paths: Paths, tolerance: float
+    ) -> tuple[float, int, bool]:
+        gain, n_visits, done = table_passes_kernel(
+            rounds, rng, batch, pool, *self.entries(), self.bias, self.values, paths, tolerance
+        )
+        return float(gain), int(n_visits), bool(done)
 
 
 class SparseWeights(SparseSamples, TableWeights):
@@ -353,18 +356,18 @@ def _needed(y, leaf, m, ptr, idx, mark, columns):
     return n
 
 
-@kernel
-def table_pass_kernel(batch, pool, indptr, indices, data, bias, values, paths, tolerance, gaps):
+@inlined
+def _pass(order, batch, pool, indptr, indices, data, bias, values, paths, tolerance, gaps):
     """A pass over the planes that samples have, changing U at once; returns the gain, and fills the gaps of the blocks.
 
     Dense samples have ``data`` of two dimensions and one row of weights a column; sparse ones have one row a feature.
     The choice is made when the kernel is compiled.
     """
-    samples, leaves, costs, norms = batch
+    _, leaves, costs, norms = batch
     start, count, pool_leaf, pool_weight, pool_loss, pool_scale = pool
     ptr, idx, n_columns = paths.ptr, paths.idx, paths.alpha.shape[0]
     width = 0
-    for i in samples:
+    for i in order:
         width = max(width, count[i])
     h, a, score = np.empty(width + 1), np.empty(width), np.zeros(n_columns)
     work = workspace(width, paths)
@@ -374,12 +377,12 @@ def table_pass_kernel(batch, pool, indptr, indices, data, bias, values, paths, t
     ahead = np.empty(width + 1, np.uint32)
     x = np.empty(0 if data.ndim == 1 else data.shape[data.ndim - 1], values.dtype)
     total = 0.0
-    for t in range(samples.shape[0]):
-        if data.ndim == 1 and t + 1 < samples.shape[0]:  # ask for the next sample's weights while this one is worked on
-            i = samples[t + 1]
+    for t in range(order.shape[0]):
+        if data.ndim == 1 and t + 1 < order.shape[0]:  # ask for the next sample's weights while this one is worked on
+            i = order[t + 1]
             n = 0
             for k in range(count[i] + 1):
-                which = leaves[t + 1]
+                which = leaves[i]
                 if k < count[i]:
                     which = pool_leaf[start[i] + k]
                 if ptr[which + 1] > ptr[which]:
@@ -389,8 +392,8 @@ def table_pass_kernel(batch, pool, indptr, indices, data, bias, values, paths, t
                 base = np.uintp(indices[j]) * np.uintp(n_columns)
                 for k in range(n):
                     prefetch(weights, base + ahead[k])
-        i = samples[t]
-        m, y = count[i], leaves[t]
+        i = order[t]
+        m, y = count[i], leaves[i]
         part = slice(start[i], start[i] + m)
         leaf, weight, loss, scale = pool_leaf[part], pool_weight[part], pool_loss[part], pool_scale[part]
         n = _needed(y, leaf, m, ptr, idx, mark, needed)
@@ -415,7 +418,7 @@ def table_pass_kernel(batch, pool, indptr, indices, data, bias, values, paths, t
         for k in range(n):
             score[needed[k]] = partial[k]
         gradients(h, score, y, leaf, loss, scale, m, ptr, idx)
-        gaps[t], gain, n = visit(h, a, m, y, costs[t], norms[t], leaf, weight, scale, paths, tolerance, work)
+        gaps[i], gain, n = visit(h, a, m, y, costs[i], norms[i], leaf, weight, scale, paths, tolerance, work)
         total += gain
         for k in range(n):
             partial[k] = changes[k]
@@ -437,6 +440,51 @@ def table_pass_kernel(batch, pool, indptr, indices, data, bias, values, paths, t
                 row[x.shape[0]] += bias * changes[k]
         count[i] = drop_weightless(weight, leaf, loss, scale, m)
     return total
+
+
+@kernel
+def table_passes_kernel(rounds, rng, batch, pool, indptr, indices, data, bias, values, paths, tolerance):
+    """See :meth:`nhsvm.engine.protocols.Weights.working_set_passes`; ``batch`` has all samples, in order."""
+    most, enough, focused, share = rounds
+    count = pool.n
+    gaps = np.empty(count.shape[0])
+    some = np.empty(count.shape[0], np.int64)
+    total, left = 0.0, 0.0
+    n, n_rounds, n_visits = 0, 0, 0
+    after = focused  # passes since the last one over all
+    while n_rounds < most or after < focused:
+        over_all = after == focused
+        if over_all:
+            n = 0
+            for i in range(count.shape[0]):
+                if count[i] > 0:
+                    some[n] = i
+                    n += 1
+            n_rounds += 1
+            after = 0
+        else:
+            after += 1
+        order = some[:n][rng.permutation(n)]
+        total += _pass(order, batch, pool, indptr, indices, data, bias, values, paths, tolerance, gaps)
+        n_visits += n
+        observed = 0.0
+        for k in range(n):
+            observed += gaps[some[k]]
+        if not over_all:
+            if observed <= share * left:
+                after = focused
+            continue
+        left = observed
+        if left <= enough:
+            return total, n_visits, True
+        bar = 0.5 * left / n  # most of the gap is in few samples
+        n_far = 0
+        for k in range(n):
+            if gaps[some[k]] > bar:
+                some[n_far] = some[k]
+                n_far += 1
+        n = n_far
+    return total, n_visits, False
 
 
 @kernel
