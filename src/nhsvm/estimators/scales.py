@@ -70,7 +70,7 @@ def about_scales(problem: Problem, names: Array | None) -> str | None:
     ratio = float(np.sqrt(squares[order[0]] / np.median(squares[squares > 0])))
     held = bool((counts[wide] >= how.held * problem.n_samples).all())
     if n_wide <= max(1, int(how.few * present)) and held and ratio >= how.ratio:
-        named = [repr(names[k]) if names is not None else str(k) for k in wide[: how.named].tolist()]
+        named = [repr(str(names[k])) if names is not None else str(k) for k in wide[: how.named].tolist()]
         which = f"column {named[0]} is" if n_wide == 1 else f"columns {', '.join(named)} are"
         which = which if n_wide <= how.named else f"columns {', '.join(named)} and {n_wide - how.named} more are"
         share = 100.0 * float(squares[wide].sum()) / total
