@@ -80,7 +80,7 @@ def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
 
     def template_of_any_number(arguments: Any, named: Any) -> Any:
         """While types are inferred a variable may still be a constant: that is no reason to compile twice."""
-        return template([types.unliteral(kind) for kind in arguments], named)
+        return template([types.unliteral(kind) for kind in arguments], named)  # type: ignore[no-untyped-call]
 
     compiled.get_call_template = template_of_any_number
     compiled._insert = lambda *overload: None  # there is nothing that Python could call,

@@ -195,7 +195,7 @@ class PlanesAscent(Ascent[SingleLabelProblem, Planes, Proposals]):
         while rounds.most > 0 and not done:
             some = rounds._replace(most=min(at_a_time, rounds.most))
             more, n_visits, done = self.weights.working_set_passes(
-                some, self.fit.rng, batch, self.state.pool, self.paths, tolerance
+                some, self.fit.rng, batch, self.dual.pool, self.paths, tolerance
             )
             gain += more
             self.fit.spent += n_visits * (how.end.visit + how.end.feature * self.features)

@@ -309,7 +309,7 @@ class SetDecision:
         # the ratio of a sample whose set is empty is looked at by itself
         self._may_be_empty = form.allow_empty and not (ratio.denominator and measure.average == "samples")
         nodes = np.arange(graph.n_nodes, dtype=np.int32)
-        self._search = SetInference(graph, nodes, self._may_be_empty, exact=exact, program=form.program)
+        self._search = SetInference(graph, nodes, self._may_be_empty, exact=exact, oracle=form.oracle)
 
     def best(self) -> tuple[PtrArray, IntArray]:
         """Lists of positions of leaves, in CSR form."""
