@@ -302,9 +302,15 @@ class Options(TypedDict, total=False):
             'float or "auto"',
             "Added to the score of every leaf, in training and prediction. For label sets. With −1 a label that is "
             'wrong for a sample starts out exactly at its margin, and weights stay sparse. "auto" is $offset times '
-            "what a wrong leaf costs: most labels are wrong for most samples, so that is where scores begin.",
+            "what a wrong leaf costs, times 1 − 2p if a sample has the share p of all leaves, at most 0: scores begin "
+            "where labels are that are wrong for most samples.",
             _or_auto(_finite, "a finite number"),
-            Flag("Added to the score of every label.", float, shown="below 0, by the loss", panel="Label sets"),
+            Flag(
+                "Added to the score of every label.",
+                float,
+                shown="by the loss, and how many labels samples have",
+                panel="Label sets",
+            ),
         ),
     ]
     offsets: Annotated[

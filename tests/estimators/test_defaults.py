@@ -35,7 +35,8 @@ def test_auto_is_what_the_numbers_give(kind, labels):
     three = lambda value: float(f"{value:.2e}")
     given = {"C": three(3.0 / m), "intercept_scaling": three(0.3 * m**0.5), "tol": 1e-3}
     if labels == "sets" and kind is not HRSVM:
-        given["leaf_offset"] = -1.3
+        share = np.mean([len(one) for one in SETS]) / 12
+        given["leaf_offset"] = three(-1.3 * (1.0 - 2.0 * share))
     by_hand = kind(H, **given).fit(X, targets)
     np.testing.assert_array_equal(auto.coef_, by_hand.coef_)
     assert auto.certified_
@@ -71,9 +72,15 @@ def test_sparse_samples_and_weights():
     assert DEFAULTS.cost == NHSVM(H).fit(np.zeros((12, 2)), sorted(set(y))).C_
 
 
-@pytest.mark.parametrize("loss", ["leaf_hamming", "hamming"])
-def test_the_offset_follows_the_loss(loss):
-    assert NHSVM(H, loss=loss).fit(X, SETS).leaf_offset_ == -1.3  # both count a wrong leaf once
+def test_the_offset_follows_the_loss_and_the_number_of_labels():
+    leaves = sorted(set(y))
+    half = [leaves[:6], leaves[6:]] * 6
+    assert (
+        NHSVM(H, loss="hamming").fit(X, SETS).leaf_offset_ == NHSVM(H).fit(X, SETS).leaf_offset_
+    )  # a leaf counts once
+    assert NHSVM(H).fit(X[:12], half).leaf_offset_ == 0.0
+    assert NHSVM(H).fit(X[:12], [leaves] * 12).leaf_offset_ == 0.0
+    assert NHSVM(H).fit(X[:12], [[leaf] for leaf in leaves]).leaf_offset_ == float(f"{-1.3 * 10 / 12:.2e}")
 
 
 @pytest.mark.parametrize("labels", ["one", "sets"])

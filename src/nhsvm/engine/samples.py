@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from nhsvm._jit import inlined, kernel
 from nhsvm.storage.samples import Entries
-from nhsvm.typing import Array, DType, FloatArray, IntArray, PtrArray
+from nhsvm.typing import Array, DType, FloatArray, IntArray, Matrix, PtrArray
 
 _LONG = 0.08  # share of a batch's samples above which a feature goes into the dense panel of the inner products
 
@@ -54,14 +54,22 @@ class SparseSamples:
     @cached_property
     def squared_norms(self) -> FloatArray:
         """‖x_i‖² of every sample, the constant feature included."""
-        out = np.empty(self.n_samples)
-        _squared_norms_kernel(self.X.indptr, self.X.data, self.bias, out)
-        return out
+        return squared_norms(self.X, self.bias)
 
     @cached_property
     def scratch(self) -> IntArray:
         """A zero for every feature, for the lists of a batch."""
         return np.zeros(self.n_features, dtype=np.int32)
+
+
+def squared_norms(X: Matrix, bias: float = 0.0) -> FloatArray:
+    """‖x_i‖² of samples as :func:`~nhsvm.storage.samples.prepare` makes them, a constant feature included."""
+    if not sp.issparse(X):
+        squares: FloatArray = np.einsum("ij,ij->i", X, X, dtype=np.float64)
+        return squares + bias**2
+    out = np.empty(X.shape[0])
+    _squared_norms_kernel(X.indptr, X.data, bias, out)
+    return out
 
 
 class FeatureLists(NamedTuple):

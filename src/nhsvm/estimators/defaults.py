@@ -10,11 +10,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 
 from nhsvm.estimators.options import solver_of
 from nhsvm.options import AUTO, DEFAULTS
-from nhsvm.typing import FloatArray, Matrix
+from nhsvm.typing import FloatArray, Matrix, PtrArray
 
 if TYPE_CHECKING:
     from nhsvm.estimators.base import HierarchicalSVM
@@ -37,7 +36,7 @@ class Chosen(NamedTuple):
         return self._replace(C=auto_cost(self.mean_square) if isinstance(C, str) else float(C))
 
 
-def choose(svm: HierarchicalSVM, X: Matrix, weight: FloatArray, n_columns: int, leaf_loss: float = 0.0) -> Chosen:
+def choose(svm: HierarchicalSVM, X: Matrix, weight: FloatArray, n_columns: int, offset: float = 0.0) -> Chosen:
     """What the options of an estimator stand for.
 
     Parameters
@@ -48,12 +47,12 @@ def choose(svm: HierarchicalSVM, X: Matrix, weight: FloatArray, n_columns: int, 
         Sample weights: a sample counts as often as it weighs.
     n_columns : int
         Nodes with weights.
-    leaf_loss : float
-        What a wrong leaf costs in a label set; 0 for one label a sample.
+    offset : float
+        What ``leaf_offset="auto"`` is; 0 for one label a sample.
     """
     m = mean_square(X, weight)
     intercept = rounded(DEFAULTS.intercept * m**0.5) if _auto(svm.intercept_scaling) else float(svm.intercept_scaling)
-    offset = DEFAULTS.offset * leaf_loss if _auto(svm.leaf_offset) else float(svm.leaf_offset)
+    offset = offset if _auto(svm.leaf_offset) else float(svm.leaf_offset)
     small = X.shape[0] * n_columns <= DEFAULTS.small
     tol = svm._of_solver("tol")
     certify = svm._of_solver("certify")
@@ -74,14 +73,18 @@ def auto_cost(mean_square: float) -> float:
     return rounded(DEFAULTS.cost / mean_square)
 
 
+def auto_offset(leaf_loss: float, n_labels: PtrArray, n_leaves: int, weight: FloatArray) -> float:
+    """The offset of leaves in label sets, for what a wrong leaf costs and how many leaves every sample has."""
+    share = float(weight @ n_labels) / (float(weight.sum()) * n_leaves)
+    return rounded(DEFAULTS.offset * leaf_loss * max(0.0, 1.0 - 2.0 * share))
+
+
 def mean_square(X: Matrix, weight: FloatArray) -> float:
     """The mean ‖x‖² of samples that weigh something; 1 if all of these are zero."""
-    if sp.issparse(X):
-        squares = np.add.reduceat(np.append(X.data.astype(np.float64) ** 2, 0.0), X.indptr[:-1])
-        squares[np.diff(X.indptr) == 0] = 0.0
-    else:
-        squares = np.einsum("ij,ij->i", X, X, dtype=np.float64)
-    found = float(weight @ squares) / float(weight.sum())
+    from nhsvm.engine import prepare
+    from nhsvm.engine.samples import squared_norms
+
+    found = float(weight @ squared_norms(prepare(X))) / float(weight.sum())
     return found if 0.0 < found < np.inf else 1.0
 
 

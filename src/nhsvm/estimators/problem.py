@@ -18,7 +18,7 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 from nhsvm.columns import Columns, column_parents, make_columns
 from nhsvm.errors import DataError, LabelError, OptionError
 from nhsvm.estimators.calibration import Fold, fit_curves, hold_out, hold_out_sets, make_folds, set_folds, temperature
-from nhsvm.estimators.defaults import Chosen, choose
+from nhsvm.estimators.defaults import Chosen, auto_offset, choose
 from nhsvm.estimators.labels import EncodedLabels, LabelSets, Targets, encode, encode_sets
 from nhsvm.estimators.memory import allowed_bytes
 from nhsvm.estimators.offsets import tuned_offsets
@@ -314,7 +314,9 @@ class LabelSetLearning(LearningProblem):
             return cls(labels, weight, alpha, weight, chosen, _hinges(svm, X, labels, weight, columns, chosen))
         loss = svm._loss("leaf_hamming", labels.hierarchy, alpha)
         losses = loss_weights(loss, labels.hierarchy, columns, bool(svm.allow_empty))
-        chosen = choose(svm, X, weight, columns.n_columns, float(losses[columns.paths.last()].mean()))
+        of_leaves = float(losses[columns.paths.last()].mean())
+        offset = auto_offset(of_leaves, labels.leaf_rows().sizes(), labels.hierarchy.n_leaves, weight)
+        chosen = choose(svm, X, weight, columns.n_columns, offset)
         return cls(labels, weight, alpha, weight, chosen, _sets(svm, X, labels, weight, columns, losses, chosen))
 
     def folds(self, svm: HierarchicalSVM) -> list[Fold] | None:

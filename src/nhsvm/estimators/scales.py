@@ -27,7 +27,7 @@ class Scales:
     ratio: float = 10.0  # of the widest column to the median one
     large: float = 1e4  # mean of C_i‖x_i‖²
     named: int = 3  # columns that are named, at most
-    chunk: int = 2**22  # numbers that are squared at a time
+    chunk: int = 2**18  # numbers that are squared at a time
 
 
 SCALES = Scales()

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from nhsvm._jit import inlined, kernel, prefetch
 from nhsvm.engine.dual.plane_step import drop_weightless, gradients, visit, workspace
 from nhsvm.engine.protocols import Scorer, Weights
-from nhsvm.engine.samples import SparseBatch, SparseSamples, Updates, add_to_constant, first_entry
+from nhsvm.engine.samples import SparseBatch, SparseSamples, Updates, add_to_constant, first_entry, squared_norms
 from nhsvm.errors import MemoryLimitError
 from nhsvm.hierarchy.graph import Ragged
 from nhsvm.sizes import two_sizes
@@ -257,8 +257,7 @@ class DenseWeights(TableWeights):
 
     @cached_property
     def squared_norms(self) -> FloatArray:
-        squares: FloatArray = np.einsum("ij,ij->i", self.X, self.X, dtype=np.float64)
-        return squares + self.bias**2
+        return squared_norms(self.X, self.bias)
 
     def column_norms(self) -> FloatArray:
         squares: FloatArray = np.einsum("ij,ij->i", self.values, self.values, dtype=np.float64)
