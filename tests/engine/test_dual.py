@@ -114,7 +114,7 @@ def test_flat_equals_liblinear(sparse):
             scores = theirs.decision_function(data)
             slack = (scores + (np.arange(len(W)) != y[:, None])).max(axis=1) - scores[np.arange(len(y)), y]
             value = 0.5 * (W**2).sum() + C * slack.sum()
-            ours = FlatSVM(C=C, tol=1e-5, max_iter=20_000).fit(data, y)
+            ours = FlatSVM(C=C, intercept_scaling=1, tol=1e-5, max_iter=20_000).fit(data, y)
             assert ours.objective_ == pytest.approx(value, rel=1e-4)
             assert ours.dual_objective_ <= value * (1 + 1e-12)
             assert ours.gap_ <= 1e-5

@@ -125,8 +125,8 @@ def test_features_as_they_come(games):
             games.clear()
             model = NHSVM(C=1, tol=1e-3).fit(data, y)
             assert model.gap_ <= 1e-3
-            assert model.n_iter_ == 4
-            assert games == [4]
+            assert games == [model.n_iter_]  # it came after a few passes, and was the end
+            assert model.n_iter_ < 20
             assert model.history_[-1]["certified"]
 
 
