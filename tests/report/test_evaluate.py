@@ -175,7 +175,7 @@ def same(a, b):
 def test_pipeline_search_frames_and_forms_of_y_give_the_same():
     X, y = make(TREE, n_samples=60)
     scaled = StandardScaler().fit(X)
-    bare = NHSVM(TREE, tol=0.01).fit(scaled.transform(X), y)
+    bare = NHSVM(TREE, C=1, tol=0.01).fit(scaled.transform(X), y)
     expected = evaluate(bare, scaled.transform(X), y)
     pipeline = make_pipeline(scaled, bare)
     assert same(evaluate(pipeline, X, y), expected)

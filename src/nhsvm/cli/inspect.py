@@ -333,9 +333,9 @@ def _parameters(svm: Estimator) -> Record:
 def _convergence(svm: Estimator) -> tuple[Record, str]:
     gap, n_passes = svm.gap_, svm.n_iter_
     seconds = svm.history_[-1].get("seconds") if svm.history_ else None
-    tol = svm.model_.training.tol  # not a number in files of versions that did not keep it
-    if math.isnan(tol) and not isinstance(svm.tol, str):
-        tol = float(svm.tol)
+    tol = svm.model_.training.tol
+    if tol is None:  # in files of versions that did not keep it
+        tol = float(getattr(svm.solver, "tol", svm.tol))  # an instance has its own
     converged = bool(gap <= tol)
     result = {
         "objective": svm.objective_,

@@ -93,7 +93,8 @@ class Answering:
         return self.model_.training.certified
 
     @property
-    def C_(self) -> float:
+    def C_(self) -> float | None:
+        """C as it was used; None for a model of a file that does not tell it."""
         return self.model_.training.C
 
     @property

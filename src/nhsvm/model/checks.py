@@ -283,7 +283,7 @@ def check_fitted(
     certified = state.get("certified", math.isfinite(gap))  # files of before have only gaps that are proved
     if type(certified) is not bool:
         raise Malformed(f"certified should be true or false, but is {shorten(certified)}")
-    cost, tol = (number(state.get(key, np.nan), key, finite=False) for key in ("C", "tol"))
+    cost, tol = (None if state.get(key) is None else number(state[key], key, 0.0) for key in ("C", "tol"))
     history = _history(_of(state, "history"))
     training = Training(objective, dual, gap, n_iter, history, certified, cost, tol)
     return Model.make(

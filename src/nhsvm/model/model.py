@@ -61,9 +61,9 @@ class Training(NamedTuple):
     """One record a pass."""
     certified: bool = True
     """Whether the gap is proved; otherwise it, and the values, are estimates."""
-    C: float = float("nan")
-    """Cost of errors; not a number in files of versions that did not keep it."""
-    tol: float = float("nan")
+    C: float | None = None
+    """Cost of errors; None in files of versions that did not keep it."""
+    tol: float | None = None
     """The gap to reach; the same holds for it."""
 
 
