@@ -165,7 +165,7 @@ def test_certificates_hold_whatever_the_costs(cls, h, sets):
         X, one, several = samples(seed)
         y = several if sets else one
         weight = 10.0 ** np.clip(np.array(exponents) - C, -12.0, 16.0)
-        options = {"C": 10.0**C, "max_iter": 30, "tol": 1e-6 if precise else 1e-2}
+        options = {"C": 10.0**C, "intercept_scaling": 1.0, "max_iter": 30, "tol": 1e-6 if precise else 1e-2}
         factor = np.ones(7)
         if by_class and not sets:
             options["class_weight"] = {label: float(w) for label, w in zip(LABELS, weight, strict=False)}
@@ -173,6 +173,8 @@ def test_certificates_hold_whatever_the_costs(cls, h, sets):
             weight = np.ones(7)
         if sets and cls is not FlatSVM:
             options["allow_empty"] = seed % 2 == 1
+        if sets and cls is not HRSVM:
+            options["leaf_offset"] = 0.0
         model = cls(h, **options)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
@@ -190,10 +192,11 @@ def test_a_fit_that_rounding_stops_says_so(cls, h, sets):
     y = [sorted(set(row)) if sets else str(row[0]) for row in labels]
     weight = np.ones(30)
     weight[3] = 1e16
+    none = {"leaf_offset": 0.0} if sets and cls is not HRSVM else {}
     with pytest.warns(ConvergenceWarning, match=r"rounding alone .* above tol=0.001.* goes from 1.0e\+00 to 1.0e\+16"):
-        model = cls(h).fit(X, y, sample_weight=weight)
+        model = cls(h, C=1, intercept_scaling=1, **none).fit(X, y, sample_weight=weight)
     assert model.n_iter_ < 200
-    assert model.gap_ > model.tol
+    assert model.gap_ > 1e-3
     Learned(model, X, y, weight, sets).check(model)
 
 

@@ -34,7 +34,7 @@ def tree_model():
 
 @pytest.fixture(scope="module")
 def set_model():
-    return NHSVM(DAG, tol=1e-2, leaf_offset=-0.5).fit(*make_sets(DAG))
+    return NHSVM(DAG, C=1, tol=1e-2, leaf_offset=-0.5).fit(*make_sets(DAG))
 
 
 @pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])

@@ -78,9 +78,9 @@ def test_weights_of_samples_are_copies_of_samples(cls, sparse):
 
 def test_sample_weights():
     X, y = make()
-    ones = NHSVM(TREE).fit(X, y, sample_weight=np.ones(90))
-    np.testing.assert_array_equal(ones.coef_, NHSVM(TREE).fit(X, y).coef_)
-    np.testing.assert_array_equal(ones.coef_, NHSVM(TREE).fit(X, y, sample_weight=1).coef_)
+    ones = NHSVM(TREE, C=1).fit(X, y, sample_weight=np.ones(90))
+    np.testing.assert_array_equal(ones.coef_, NHSVM(TREE, C=1).fit(X, y).coef_)
+    np.testing.assert_array_equal(ones.coef_, NHSVM(TREE, C=1).fit(X, y, sample_weight=1).coef_)
     double = NHSVM(TREE, C=0.5).fit(X, y, sample_weight=2 * np.ones(90))
     np.testing.assert_array_equal(ones.coef_, double.coef_)
     for bad, what in [
@@ -280,7 +280,7 @@ def test_huge_values_are_computed_in_double_precision_or_refused(kind):
     """In single precision they would be infinite, and so would every score."""
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(40, 3)), rng.integers(0, 3, 40)
-    plain = FlatSVM(tol=1e-4, fit_intercept=False).fit(kind(X), y)
+    plain = FlatSVM(tol=1e-4, C=1, fit_intercept=False).fit(kind(X), y)
     model = FlatSVM(tol=1e-4, C=1e-78, fit_intercept=False).fit(kind(X * 1e39), y)
     assert model.objective_ == pytest.approx(plain.objective_ * 1e-78, rel=2e-4)
     assert (model.predict(kind(X * 1e39)) == plain.predict(kind(X))).mean() > 0.9

@@ -51,7 +51,7 @@ def test_flat_equals_liblinear(sparse):
             X = scale(X)
             data = sp.csr_array(X) if sparse else X
             theirs = LinearSVC(loss="hinge", C=C, tol=1e-8, max_iter=1_000_000, random_state=0).fit(data, y)
-            ours = HRSVM(C=C, tol=1e-5, max_iter=20_000).fit(data, y)
+            ours = HRSVM(C=C, intercept_scaling=1, tol=1e-5, max_iter=20_000).fit(data, y)
             hinge = np.maximum(0, 1 - signs(ours, y) * theirs.decision_function(data))
             value = 0.5 * ((theirs.coef_**2).sum() + (theirs.intercept_**2).sum()) + C * hinge.sum()
             assert ours.objective_ == pytest.approx(value, rel=1e-4)
@@ -64,7 +64,7 @@ def test_flat_equals_liblinear(sparse):
 def test_recursive_regularisation(h, problem):
     """objective_ is ½ Σ ‖w_n − w_parent(n)‖² + C Σ hinges, as Gopal and Yang write it."""
     X, y = problem(h)
-    model = HRSVM(h, C=0.3, tol=1e-5).fit(X, y)
+    model = HRSVM(h, C=0.3, intercept_scaling=1, tol=1e-5).fit(X, y)
     U = np.hstack([model.coef_, model.intercept_[:, None]]).astype(np.float64)
     graph, vectors = model.hierarchy_.graph, np.zeros_like(U)
     for n in range(graph.n_nodes):  # parents come first

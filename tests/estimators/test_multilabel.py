@@ -22,7 +22,7 @@ def brute_force(model, X, *, allow_empty=False, loss=None, truth=None):
     """Best closures, and their values, from node scores and everything that is added to them."""
     graph = model.hierarchy_.graph
     rewards = model.node_scores(X).astype(float)
-    rewards = rewards + model.leaf_offset * graph.is_leaf + getattr(model, "offsets_", 0.0)
+    rewards = rewards + model.leaf_offset_ * graph.is_leaf + getattr(model, "offsets_", 0.0)
     if loss is not None:
         rewards = rewards + [loss.per_node(np.flatnonzero(row), multilabel=True).rewards for row in truth]
     chosen, value, bound = np.empty(rewards.shape, np.uint8), *np.empty((2, len(rewards)))
@@ -45,7 +45,7 @@ def test_the_objective_is_what_it_says(cls, name, options):
     """Primal from coef_ by definition, with all label sets tried."""
     h = HIERARCHIES[name]
     X, y = make_sets(h, labels=[*h.leaves, h.nodes[1]], empty="allow_empty" in options)
-    model = cls(h, C=0.3, **options).fit(X, y)
+    model = cls(h, C=0.3, **{"intercept_scaling": 1, "leaf_offset": 0} | options).fit(X, y)
     assert 0 <= model.gap_ <= 1e-3
     alpha, truth = model.node_weights_, closures(model, y)
     loss = make_loss("leaf_hamming", model.hierarchy_)
@@ -72,7 +72,7 @@ def test_the_objective_is_what_it_says(cls, name, options):
 def test_predictions_are_the_best_sets(cls, name, allow_empty, sparse):
     h = HIERARCHIES[name]
     X, y = make_sets(h, noise=3.0, empty=allow_empty, sparse=sparse)
-    model = cls(h, allow_empty=allow_empty).fit(X, y)
+    model = cls(h, C=1, allow_empty=allow_empty).fit(X, y)
     rewards, chosen, _ = brute_force(model, X, allow_empty=allow_empty)
     expected = [{model.hierarchy_.leaves[k] for k in np.flatnonzero(row)} for row in chosen[:, h.graph.leaves]]
     assert model.predict(X).tolist() == expected
@@ -82,7 +82,8 @@ def test_predictions_are_the_best_sets(cls, name, allow_empty, sparse):
         for score, label in zip(row, model.classes_.tolist(), strict=True):
             with_it, without = closures(model, [labels | {label}, labels - {label}])
             assert score == pytest.approx(node @ with_it - node @ without, abs=1e-9)
-    np.testing.assert_allclose(X @ model.coef_.T + model.intercept_, rewards, atol=1e-4)
+    own = X @ model.coef_.T + model.intercept_ + model.leaf_offset_ * h.graph.is_leaf
+    np.testing.assert_allclose(own, rewards, atol=1e-4)
     assert set(map(len, expected)) >= ({0, 1} if allow_empty else {1})
 
 
@@ -119,7 +120,8 @@ def test_flat_sets_are_independent_hinge_machines():
     X, y = make_sets(noise=2.0, empty=True)
     Y = indicator(y, TREE.leaves)
     weight = np.random.default_rng(0).uniform(0.5, 2, 90)
-    model = FlatSVM(TREE, C=0.2, allow_empty=True, tol=1e-4).fit(X, Y, sample_weight=weight)
+    options = {"C": 0.2, "intercept_scaling": 1, "leaf_offset": 0}
+    model = FlatSVM(TREE, allow_empty=True, tol=1e-4, **options).fit(X, Y, sample_weight=weight)
     total, found = 0.0, []
     for column in Y.T:
         machine = LinearSVC(loss="hinge", C=0.2, tol=1e-9, max_iter=10**6).fit(X, column, sample_weight=weight)

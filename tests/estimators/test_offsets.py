@@ -306,7 +306,7 @@ def test_functions_that_give_no_number(bad):
 def test_one_class():
     X, _ = make_sets(n_samples=30)
     y = [["dog"] if x[0] > 0 else [] for x in X]
-    model = NHSVM(TREE, allow_empty=True, offsets="example_jaccard").fit(X, y)
+    model = NHSVM(TREE, C=1, allow_empty=True, offsets="example_jaccard").fit(X, y)
     assert model.predict(X).tolist() == y
     assert NHSVM(TREE, offsets="f1_micro").fit(X, [["dog"]] * 30).predict(X).tolist() == [["dog"]] * 30
 

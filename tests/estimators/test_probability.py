@@ -237,7 +237,7 @@ def test_partial_of_other_labels():
     assert NHSVM(h, probability=True).fit(X, y).predict_partial(X).dtype == object
 
 
-@pytest.mark.parametrize("bad", [0, -0.1, 1.01, np.nan, "0.5", None, True, [0.5]])
+@pytest.mark.parametrize("bad", [0, -0.1, 1.01, np.nan, "0.5", True, [0.5]])
 def test_bad_thresholds(bad):
     X, y = make()
     model = NHSVM(TREE, probability=True).fit(X, y)

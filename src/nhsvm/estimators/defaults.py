@@ -44,7 +44,7 @@ def choose(svm: HierarchicalSVM, X: Matrix, weight: FloatArray, n_columns: int, 
     svm : estimator
     X : checked samples
     weight : array of n_samples
-        Sample weights: a sample counts as often as it weighs.
+        C_i / C, of sample and class weights: a sample counts as often as it weighs.
     n_columns : int
         Nodes with weights.
     offset : float
@@ -84,7 +84,8 @@ def mean_square(X: Matrix, weight: FloatArray) -> float:
     from nhsvm.engine import prepare
     from nhsvm.engine.samples import squared_norms
 
-    found = float(weight @ squared_norms(prepare(X))) / float(weight.sum())
+    total = float(weight.sum())
+    found = float(weight @ squared_norms(prepare(X))) / total if total > 0 else 0.0
     return found if 0.0 < found < np.inf else 1.0
 
 

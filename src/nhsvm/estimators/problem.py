@@ -227,7 +227,7 @@ class SingleLabelLearning(LearningProblem):
             return cls.posed(svm, X, labels, weight, single_label_oracle(svm, labels.hierarchy))
         alpha = node_weights(labels.hierarchy, svm.weights)
         columns, costs = make_columns(labels.hierarchy.graph, alpha), _relative_costs(svm, labels, weight)
-        chosen = choose(svm, X, weight, columns.n_columns)
+        chosen = choose(svm, X, costs, columns.n_columns)
         return cls(labels, weight, alpha, costs, chosen, _hinges(svm, X, labels, costs, columns, chosen))
 
     @classmethod
@@ -240,7 +240,7 @@ class SingleLabelLearning(LearningProblem):
 
         costs = _relative_costs(svm, labels, weight)
         if chosen is None:
-            chosen = choose(svm, X, weight, known.columns.n_columns)
+            chosen = choose(svm, X, costs, known.columns.n_columns)
         shared = _shared(svm, X, known.columns, costs, labels.hierarchy.graph, chosen)
         solved = SingleLabelProblem(**shared, leaves=labels.leaves, oracle=known.oracle)
         return cls(labels, weight, known.alpha, costs, chosen, solved)
