@@ -9,8 +9,10 @@ STAMP := $(VENV)/.installed
 demo: $(STAMP)
 	$(BIN)/nhsvm demo
 
-# one process a core, so one thread each: BLAS threads that wait for each other cost more than they bring
+# one process a core, so one thread each: BLAS threads that wait for each other cost more than they bring; kernels are
+# compiled before, since under coverage that takes longer
 test: $(STAMP) lint
+	$(BIN)/nhsvm warmup --quiet
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal --cov --cov-report=term
 
 # damaged models, data files and blocks, N of them; a failure names the number of its case, and CASE=... runs it again

@@ -1,4 +1,4 @@
-"""Our own estimators, with their defaults, but for C, and for the tolerance where the name has one."""
+"""Our own estimators, with their defaults, but for C and the tolerance; or as they come, if the name says plain."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ class Ours(Peer):
     def __init__(self, task: Task, model: str) -> None:
         super().__init__(task, model)
         self.name, _, tol = model.partition("/")
-        self.options = {"tol": float(tol)} if tol else {}
+        self.options = {} if tol == "plain" else {"tol": float(tol)}
+        if tol == "plain":
+            self.grid = ({},)
         edges = [tuple(edge) for edge in task.facts["edges"]]
         self.hierarchy = nhsvm.Hierarchy.from_edges(edges, nodes=task.facts["nodes"])
         self.number = {name: i for i, name in enumerate(task.facts["classes"])}
