@@ -39,7 +39,7 @@ class Defaults(NamedTuple):
     """Value of the constant feature, over the root mean square of ‖x‖."""
     offset: float = -1.3
     """Offset of a leaf, in units of what it costs in a label set."""
-    tol: float = 0.5
+    tol: float = 0.3
     """Estimated gap from which on accuracy hardly changes."""
     small_tol: float = 1e-3
     """The same, proved, of small problems."""
