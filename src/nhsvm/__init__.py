@@ -10,15 +10,21 @@ if TYPE_CHECKING:
     from nhsvm.explanation import explain
     from nhsvm.hierarchy import Hierarchy
     from nhsvm.model import Model, load, load_model, save
+    from nhsvm.model_selection.cv import HRSVMCV, HSVMCV, NHSVMCV, SSVMCV, FlatSVMCV
     from nhsvm.weights import node_weights
 
 __version__ = "0.1.0.dev0"
 __all__ = [
     "HRSVM",
+    "HRSVMCV",
     "HSVM",
+    "HSVMCV",
     "NHSVM",
+    "NHSVMCV",
     "SSVM",
+    "SSVMCV",
     "FlatSVM",
+    "FlatSVMCV",
     "Hierarchy",
     "Model",
     "__version__",
@@ -33,12 +39,17 @@ __all__ = [
 
 _HOME = {
     "FlatSVM": "nhsvm.estimators",
+    "FlatSVMCV": "nhsvm.model_selection.cv",
     "HRSVM": "nhsvm.estimators",
+    "HRSVMCV": "nhsvm.model_selection.cv",
     "HSVM": "nhsvm.estimators",
+    "HSVMCV": "nhsvm.model_selection.cv",
     "Hierarchy": "nhsvm.hierarchy",
     "Model": "nhsvm.model",
     "NHSVM": "nhsvm.estimators",
+    "NHSVMCV": "nhsvm.model_selection.cv",
     "SSVM": "nhsvm.estimators",
+    "SSVMCV": "nhsvm.model_selection.cv",
     "estimate_memory": "nhsvm.estimators.memory",
     "explain": "nhsvm.explanation",
     "load": "nhsvm.model",

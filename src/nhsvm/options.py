@@ -62,7 +62,7 @@ def _positive(name: str, value: object) -> None:
         raise OptionError(f"{name} must be a positive number, not {value!r}")
 
 
-def _or_auto(check: Check, what: str) -> Check:
+def or_auto(check: Check, what: str) -> Check:
     """The check of an option that may be "auto"; ``what`` it has to be otherwise."""
 
     def checked(name: str, value: object) -> None:
@@ -135,7 +135,8 @@ def _known_measure(name: str, value: object) -> None:
         raise OptionError(f"{name} must be None, one of {list(MEASURES)} or a function, not {value!r}")
 
 
-def _splits(name: str, value: object) -> None:
+def check_splits(name: str, value: object) -> None:
+    """Raise an OptionError unless the value is a number of folds, a splitter or an iterable of splits."""
     if isinstance(value, (Real, str)) or not (hasattr(value, "split") or isinstance(value, Iterable)):
         _at_least(1, " fold, a splitter, or an iterable of splits")(name, value)
 
@@ -247,7 +248,7 @@ class Options(TypedDict, total=False):
             'float or "auto"',
             "Its value. The larger, the less the intercept is regularised, and the more all samples share in every "
             'step. "auto" is $intercept of the root mean square of ‖x‖, rounded to three digits.',
-            _or_auto(_positive, "a positive number"),
+            or_auto(_positive, "a positive number"),
             Flag("Value of the constant feature.", float, shown="by the size of samples"),
         ),
     ]
@@ -281,7 +282,7 @@ class Options(TypedDict, total=False):
             "The folds. A number deals the samples of every class in turn; the only sample of a class is never held "
             "out. 1 is one fit, with a fifth of the samples held out. The class of a label set is the rarest of its "
             "labels; samples that are alone in theirs are one class.",
-            _splits,
+            check_splits,
             Flag("Number of folds.", int, name="folds", shown="5"),
         ),
     ]
@@ -304,7 +305,7 @@ class Options(TypedDict, total=False):
             'wrong for a sample starts out exactly at its margin, and weights stay sparse. "auto" is $offset times '
             "what a wrong leaf costs, times 1 − 2p if a sample has the share p of all leaves, at most 0: scores begin "
             "where labels are that are wrong for most samples.",
-            _or_auto(_finite, "a finite number"),
+            or_auto(_finite, "a finite number"),
             Flag(
                 "Added to the score of every label.",
                 float,
@@ -333,7 +334,7 @@ class Options(TypedDict, total=False):
             "Stop when (primal − dual) / primal is proved to be at most this. From 1e-4 up, weights are single "
             'precision. "auto" is 1e-3 for small problems, of up to $small samples times nodes with weight; for others '
             "it is $tol, from which on accuracy hardly changes, and estimated only: see ``certify``.",
-            _or_auto(_positive, "a positive number"),
+            or_auto(_positive, "a positive number"),
             Flag("Stop at this gap, which is proved.", float, shown="by the size of the data", panel="Solver"),
         ),
     ]
@@ -356,7 +357,7 @@ class Options(TypedDict, total=False):
             "proof takes about as long as a pass, and on DAGs longer. Without it, the fit ends where the gap that it "
             'estimates on the way is at most ``tol``, and ``gap_`` is that estimate. "auto" proves if ``tol`` is a '
             "number, or the problem is small.",
-            _or_auto(_yes_or_no, "True, False"),
+            or_auto(_yes_or_no, "True, False"),
             Flag(
                 "Prove the gap.",
                 bool,
@@ -457,7 +458,7 @@ _C = Option(
     'float or "auto"',
     'Cost of errors; the paper\'s λ is 1/(2C). "auto" is $cost divided by the mean of ‖x‖², rounded to three digits: '
     "``C_`` tells it.",
-    _or_auto(_positive, "a positive number"),
+    or_auto(_positive, "a positive number"),
     Flag("Cost of errors.", float, ("--C", "-C"), shown="by the size of samples"),
 )
 OPTIONS: Mapping[str, Option] = {"C": _C} | {
@@ -500,20 +501,20 @@ class Preset:
     learns_weights: bool = False
     independent: bool = False
 
+    def declared(self) -> Mapping[str, Option]:
+        """The options that the estimator takes."""
+        return {name: option for name, option in OPTIONS.items() if name not in self.settled}
+
     def options(self) -> "OptionValues":
         """Defaults of the options that the estimator takes."""
-        return {
-            name: self.defaults.get(name, option.default)
-            for name, option in OPTIONS.items()
-            if name not in self.settled
-        }
+        return {name: self.defaults.get(name, option.default) for name, option in self.declared().items()}
 
     def signature(self) -> Signature:
-        """Of the constructor: the hierarchy and C by place, all others by name."""
+        """Of the constructor: the hierarchy and the first option (C) by place, all others by name."""
         own = [Parameter("self", Parameter.POSITIONAL_ONLY), Parameter("hierarchy", _BY_PLACE, default=None)]
         taken = [
-            Parameter(name, _BY_PLACE if name == "C" else Parameter.KEYWORD_ONLY, default=default)
-            for name, default in self.options().items()
+            Parameter(name, Parameter.KEYWORD_ONLY if k else _BY_PLACE, default=default)
+            for k, (name, default) in enumerate(self.options().items())
         ]
         return Signature([*own, *taken])
 
@@ -521,13 +522,17 @@ class Preset:
         """The documentation of the estimator of that name, after what it says of itself."""
         texts = {**_TEXTS, **self.texts, "auto_loss": self.auto_loss, "name": name}
         entries = {"hierarchy": ("Hierarchy or None", texts["hierarchy"])}
-        entries |= {taken: self.doc.get(taken, (OPTIONS[taken].kind, OPTIONS[taken].doc)) for taken in self.options()}
+        entries |= {taken: self.doc.get(taken, (option.kind, option.doc)) for taken, option in self.declared().items()}
         parameters = []
         for option, (kind, doc) in entries.items():
             lines = fill(Template(doc).substitute(texts), 112, break_long_words=False, break_on_hyphens=False)
             parameters.append(f"{option} : {kind}\n{indent(lines, '    ')}")
-        more = Template(_ATTRIBUTES + _EXAMPLE).substitute(texts).strip()
+        more = Template(self.attributes()).substitute(texts).strip()
         return "\n".join([cleandoc(text), "\nParameters\n----------", *parameters, f"\n{more}"])
+
+    def attributes(self) -> str:
+        """What the documentation says after the parameters, with placeholders."""
+        return _ATTRIBUTES + _EXAMPLE
 
 
 _BY_PLACE = Parameter.POSITIONAL_OR_KEYWORD

@@ -452,3 +452,51 @@ def test_every_command_has_an_example():
 
 def test_docs_csv_is_what_the_reader_sees(folder):
     assert read_csv("docs.csv", text="text", path="path").texts == TEXTS
+
+
+def test_auto_chooses_C_and_says_what_was_tried(folder):
+    done = nhsvm("train", "docs.jsonl", "--hierarchy", "tree.tsv", "--auto", "--folds", "3")
+    assert done.code == 0, done.err
+    rows = [line[10:].split() for line in done.lines if not line[:7].strip(" tried")]
+    assert rows[0] == ["C", "accuracy", "passes"]
+    (best,) = (row for row in rows if row[0] == "*")
+    assert len(rows) >= 4
+    assert f"NHSVM folds=3 C={best[1]}, chosen by accuracy on 12 held-out samples" in done.out
+    model = package.load("model.nhsvm")[-1]
+    assert type(model) is package.NHSVM
+    assert pytest.approx(float(best[1]), rel=0.01) == model.C
+    assert model.callback is None
+
+
+def test_auto_on_label_sets(folder):
+    args = (
+        "sets.jsonl",
+        "--hierarchy",
+        "tree.tsv",
+        "--auto",
+        "--metric",
+        "f1_micro",
+        "--model",
+        "HSVM",
+        "--json",
+        "-q",
+    )
+    found = json.loads(nhsvm("train", *args).out)
+    assert found["metric"] == "f1_micro"
+    assert found["chosen"] in [{"C": one["C"]} for one in found["tried"]]
+    assert found["score"] == max(one["score"] for one in found["tried"])
+    assert package.load("model.nhsvm")[-1].offsets == "f1_micro"
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (("--auto", "--C", "1"), "--auto chooses C: leave out --C"),
+        (("--metric", "accuracy"), "--metric is what --auto chooses by"),
+        (("--auto", "--metric", "acuracy", "-q"), "did you mean 'accuracy'"),
+        (("--auto", "--rho", "3"), "--rho goes with --weights power"),
+        (("--auto", "--tol", "-1"), "tol must be a positive number"),
+    ],
+)
+def test_auto_and_what_does_not_go_with_it(folder, args, said):
+    assert said in nhsvm("train", "docs.jsonl", "--hierarchy", "tree.tsv", *args).message

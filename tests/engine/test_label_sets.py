@@ -100,7 +100,7 @@ def test_going_on_from_the_dual_variables(h):
     assert again.history[0]["certified"]
     assert again.certificate.dual == pytest.approx(first.certificate.dual, rel=1e-12)
     dearer = dataclasses.replace(problem, costs=2.0 * problem.costs)
-    assert dearer.resumed(again.dual, problem.costs)
+    dearer.resume(again.dual, problem.costs)
     more = Dual(tol=1e-4, max_iter=3000).solve(dearer, again.dual)
     fresh = Dual(tol=1e-4, max_iter=3000).solve(dearer)
     assert more.converged

@@ -143,6 +143,22 @@ def test_a_fit_goes_on_from_one_without_a_proof():
     assert model.objective_ == pytest.approx(alone.objective_, rel=2e-3)
 
 
+@pytest.mark.parametrize("targets", [y, SETS], ids=["one", "several"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_warm_start_without_a_proof_estimates_the_gap_of_what_it_goes_on_from(kind, targets):
+    """Its dual is that of the variables it was given: estimates are near the gap that a certificate finds."""
+    model, _ = fitted(kind, targets, certify=False, warm_start=True, tol=1e-14, max_iter=8)
+    model.set_params(max_iter=1)
+    with pytest.warns(ConvergenceWarning):
+        model.fit(X, targets)
+    assert not any(record["certified"] for record in model.history_)
+    exact = kind(H, tol=1e-6).fit(X, targets).objective_
+    last = model.history_[-1]
+    assert last["dual"] <= exact * (1 + 1e-6)
+    assert last["dual"] == pytest.approx(exact, rel=0.05)
+    assert last["primal"] >= exact * 0.95
+
+
 def test_files(tmp_path):
     model, _ = fitted(certify=False)
     model.save(tmp_path / "model.nhsvm")

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
 
 from nhsvm import HRSVM, HSVM, NHSVM, SSVM, FlatSVM, Hierarchy, load
 from nhsvm.errors import OptionError
@@ -177,6 +178,13 @@ def test_label_sets(kind):
         kind(H, early_stopping="accuracy").fit(X, SETS)
     with pytest.raises(OptionError, match="early_stopping='neg_tree_distance' is for one label a sample, but y has"):
         kind(H, early_stopping="neg_tree_distance").fit(X, SETS)
+
+
+def test_a_solver_without_proofs_has_defaults_for_data_of_any_size():
+    with pytest.warns(ConvergenceWarning):
+        model = NHSVM(H, solver="sgd", max_iter=2).fit(LARGE, y_large)
+    assert model.model_.training.tol == DEFAULTS.small_tol
+    assert model.n_iter_ == 2
 
 
 def test_what_early_stopping_does_not_go_with():

@@ -317,12 +317,24 @@ class EstimatorOptions(ChosenEstimator):
     """All options of the estimators."""
 
 
-def make_estimator(options: ChosenEstimator, hierarchy: Hierarchy | None) -> Estimator:
-    """The estimator that the options describe; an error names an option that it refuses, as ``fit`` would."""
+@dataclass(frozen=True)
+class Auto:
+    """That C is to be chosen, and by which score; None is the estimator's own."""
+
+    metric: str | None = None
+
+
+def make_estimator(options: ChosenEstimator, hierarchy: Hierarchy | None, auto: Auto | None = None) -> Estimator:
+    """The estimator that the options describe; an error names an option that it refuses, as ``fit`` would.
+
+    With ``auto`` it is one that chooses C, and ``--folds`` are what it chooses on.
+    """
     import nhsvm
     from nhsvm.estimators.options import check_options
 
-    kind = getattr(nhsvm, options.model)
+    if auto is not None and vars(options).get("C") is not None:
+        raise OptionError("--auto chooses C: leave out --C, or leave out --auto and use that one")
+    kind = getattr(nhsvm, options.model if auto is None else f"{options.model}CV")
     known = kind().get_params(deep=False)
     given: Options = {"hierarchy": hierarchy}
     for name, value in vars(options).items():
@@ -336,9 +348,11 @@ def make_estimator(options: ChosenEstimator, hierarchy: Hierarchy | None) -> Est
     if given.get("class_weight") == "none":
         given["class_weight"] = None
     scheme = make_scheme(options)
-    made = kind(**given | ({} if scheme is None else {"weights": scheme}))
-    check_options(made)
-    made._solver(silent=True)  # made only to be refused; a seed of the command line is a number, so nothing is drawn
+    given |= {} if scheme is None else {"weights": scheme}
+    made = kind(**given if auto is None else given | {"scoring": auto.metric})
+    plain = made if auto is None else made.plain()
+    check_options(plain)
+    plain._solver(silent=True)  # made only to be refused; a seed of the command line is a number, so nothing is drawn
     return made
 
 

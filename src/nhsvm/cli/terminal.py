@@ -280,7 +280,12 @@ class FitProgress(_Progress):
         self.share = 0.0
 
     def __call__(self, record: Record) -> None:
-        """Take in the record of a pass."""
+        """Take in the record of a pass; those of fits that only choose options say what these try."""
+        if "trying" in record:
+            if self.bar is not None:
+                text = f"C={record['trying']['C']:.3g}, pass {record['iteration']}"
+                self.bar.update(self._task, gap=text, description="trying")
+            return
         gap, done = float(record["gap"]), False
         if math.isfinite(gap):
             gap = min(max(gap, self._tol), 1.0)

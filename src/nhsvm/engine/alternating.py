@@ -109,6 +109,10 @@ class Joint(Ascent[P, Block, Found]):
             fit.aim = TUNING.inner
         self.now, self.budget = fit.alpha, fit.alpha.budget
 
+    def resume(self) -> None:
+        super().resume()
+        self.now.inner = self.fit.certificate
+
     def one_pass(self) -> None:
         self.reweigh()
         fit, now = self.fit, self.now

@@ -204,10 +204,12 @@ class Ascent(ABC, Generic[P, Block, Found]):
     def run(self) -> None:
         """Passes until the certificate says so."""
         fit, callback = self.fit, self.options.callback
-        if fit.started:
+        if fit.started and self.options.certify:
             self.certify()
             if not self.converged:
                 fit.history.clear()
+        elif fit.started:
+            self.resume()
         while not self.converged and len(fit.history) < self.options.max_iter:
             if self.weights.grown or fit.detached:  # not after the pass: a certificate makes them anew in any case
                 self.rebuild()
@@ -377,6 +379,11 @@ class Ascent(ABC, Generic[P, Block, Found]):
             }
         )
 
+    def resume(self) -> None:
+        """U of the dual variables that were given, with their dual; the primal is that of U = 0, which bounds it."""
+        self.rebuild()
+        self.fit.certificate = Certificate(self.fit.certificate.primal, max(0.0, self.least_dual()))
+
     # -- primal and dual, with what rounding may have done to them -----------------------------------------------------
 
     def rebuild(self) -> None:
@@ -516,9 +523,9 @@ class Dual(Solver):
         Called with the record of every pass; a true result ends the fit.
     certify : bool
         Prove the gap, also where passes end before ``tol`` is reached. Without it, passes end where the gap that they
-        estimate is at most ``tol``, and the certificate is that estimate, unless precision made a proof necessary. A
-        run that goes on from dual variables begins with a certificate in any case, and one that is interrupted ends
-        with one, since weights are made anew.
+        estimate is at most ``tol``, and the certificate is that estimate, unless precision made a proof necessary; and
+        a run that goes on from dual variables begins with a pass, not with a certificate. One that is interrupted ends
+        with a certificate in any case, since weights are made anew.
     watch : callable, optional
         Called with the weights as they are, and the record, after every pass and before ``callback``; a true result
         ends the fit.

@@ -79,12 +79,9 @@ class Problem:
         """What must be equal for dual variables to be reused."""
         raise NotImplementedError
 
-    def resumed(self, dual: Any, before: FloatArray) -> bool:
-        """Fit dual variables of costs ``before`` to these costs; False if they cannot be reused."""
-        if ((self.costs > 0) & ~(before > 0)).any():  # of a sample that cost nothing there are no variables to reuse
-            return False
+    def resume(self, dual: Any, before: FloatArray) -> None:
+        """Make dual variables of costs ``before`` fit for these costs; a sample that had none begins as at U = 0."""
         dual.warm_start(before, self.costs)
-        return True
 
     def weights(self) -> Weights:
         """Weights of zero for these samples."""
@@ -141,10 +138,9 @@ class SingleLabelProblem(Problem):
     def about(self) -> tuple[npt.ArrayLike, ...]:
         return (self.leaves,)
 
-    def resumed(self, dual: Planes, before: FloatArray) -> bool:
+    def resume(self, dual: Planes, before: FloatArray) -> None:
         dual.describe(self.leaves, self.oracle)
         dual.warm_start(before, self.costs)
-        return True
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -54,9 +54,12 @@ class Answering:
     """
 
     model_: Model
+    hierarchy: Hierarchy | None
     n_jobs: int | None
     oracle: str
     probability: bool
+    _proves: bool = True
+    """Whether label sets on a DAG are proved to be the best; not where samples are only scored to choose options."""
 
     @property
     def _is_fitted(self) -> bool:
@@ -181,6 +184,7 @@ class Answering:
         model = self._model()
         if for_measure is not None:
             model.check_measure(for_measure)
+        exact = exact and self._proves
         return model.predict(
             self._checked(X), beam=beam, exact=exact, for_measure=for_measure, n_threads=n_threads(self.n_jobs)
         )
@@ -216,7 +220,8 @@ class Answering:
         """Whether the label set of each sample is found: all of it, and no more."""
         model = self._model()
         true = matrix_of(y, model.hierarchy, model.classes)
-        indptr, leaves = model.best_leaves(self._checked(X), n_threads=n_threads(self.n_jobs))
+        samples, threads = self._checked(X), n_threads(self.n_jobs)
+        indptr, leaves = model.best_leaves(samples, exact=self._proves, n_threads=threads)
         same_length(len(indptr) - 1, true.shape[0])
         class_of = np.argsort(model.class_leaves)
         found = rows_of(class_of[leaves], indptr, true.shape[1])

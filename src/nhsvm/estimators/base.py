@@ -11,7 +11,7 @@ import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from copy import copy
+from copy import copy, deepcopy
 from dataclasses import replace
 from math import isfinite
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self, Unpack
@@ -26,7 +26,7 @@ from sklearn.utils.metaestimators import available_if
 from nhsvm.compilation import COMPILATIONS
 from nhsvm.errors import LabelError, OptionError
 from nhsvm.estimators.answers import Answering
-from nhsvm.estimators.calibration import Fold, FoldInterruptedError
+from nhsvm.estimators.calibration import Fold, FoldInterruptedError, FoldModels
 from nhsvm.estimators.defaults import Chosen
 from nhsvm.estimators.early_stopping import Validation
 from nhsvm.estimators.labels import Targets, as_labels, encode, is_multilabel, unique, within
@@ -73,6 +73,15 @@ class WarmStart(NamedTuple):
     """What they are about, as the problem says."""
     costs: FloatArray
     """The costs that they belong to."""
+
+    def fits(self, problem: Problem) -> bool:
+        """Whether a fit of this problem can go on from them."""
+        about = problem.about()
+        return len(about) == len(self.about) and all(map(np.array_equal, about, self.about))
+
+    def copied(self) -> WarmStart:
+        """The same for one fit more: a fit changes what it goes on from."""
+        return self._replace(dual=deepcopy(self.dual))
 
 
 class Stream(NamedTuple):
@@ -145,7 +154,7 @@ class HierarchicalSVM(Answering, ClassifierMixin, BaseEstimator):  # type: ignor
         -------
         self
         """
-        with _unchanged_on_error(self):
+        with unchanged_on_error(self):
             problem = self.make_problem(X, y, sample_weight)
             solution = self._learn(problem)
         self._warn_unless_converged(solution, problem)
@@ -161,7 +170,7 @@ class HierarchicalSVM(Answering, ClassifierMixin, BaseEstimator):  # type: ignor
         """
         check_options(self)
         kind = LabelSetLearning if is_multilabel(y, self.hierarchy) else SingleLabelLearning
-        with _unchanged_on_error(self):
+        with unchanged_on_error(self):
             return kind.of(self, X, y, sample_weight)
 
     def fit_problem(self, problem: LearningProblem) -> Self:
@@ -177,7 +186,7 @@ class HierarchicalSVM(Answering, ClassifierMixin, BaseEstimator):  # type: ignor
         """
         check_options(self)
         problem = problem.at(self.C)
-        with _unchanged_on_error(self):
+        with unchanged_on_error(self):
             solution = self._learn(problem)
         self._warn_unless_converged(solution, problem)
         return self
@@ -188,14 +197,15 @@ class HierarchicalSVM(Answering, ClassifierMixin, BaseEstimator):  # type: ignor
         whole = self._continued(problem)
         if solver_of(self).takes_rows:
             warn_if_tight(whole.solved)
-        solver, start = self._solver(whole.chosen), self._dual_start(whole.solved)
+        solver = self._solver(whole.chosen)
+        if self.early_stopping:
+            validation = Validation.of(self, whole)
+            solver, whole = solver.watched(validation), whole.without(validation.rows)
+        start = self._dual_start(whole.solved)
         if self.verbose:
             self._tell(whole.solved)
         with COMPILATIONS.told(COMPILATIONS.say) if self.verbose else nullcontext():
-            if self.early_stopping:
-                solution = Validation.of(self, whole).solved_by(solver, *start)
-            else:
-                solution = solver.solve(whole.solved, *start)
+            solution = solver.solve(whole.solved, *start)
         self._store(whole, solution)
         if folds is not None and not solution.interrupted:
             self._calibrate(problem, folds)
@@ -210,7 +220,8 @@ class HierarchicalSVM(Answering, ClassifierMixin, BaseEstimator):  # type: ignor
     def _calibrate(self, problem: LearningProblem, folds: list[Fold]) -> None:
         """Add to the model what held-out folds teach."""
         try:
-            self.model_ = problem.calibrated(self, self.model_, folds)
+            made = FoldModels.learned(problem, self.model_, folds, self._solver(problem.chosen, silent=True))
+            self.model_ = problem.calibrated(self, self.model_, made)
         except FoldInterruptedError:
             self.interrupted_ = True
             text = "interrupted while folds were held out: this model has neither offsets nor probabilities"
@@ -255,15 +266,15 @@ class HierarchicalSVM(Answering, ClassifierMixin, BaseEstimator):  # type: ignor
         kept = self._dual
         if not self.warm_start or kept is None:
             return ()
-        about = problem.about()
-        if len(about) != len(kept.about) or not all(map(np.array_equal, about, kept.about)):
+        if not kept.fits(problem):
             raise OptionError(
                 "warm_start goes on from the dual variables of the last fit, so it needs the same samples and labels "
                 "(and with label sets the same nodes with weight, the same allow_empty unless this is HRSVM, and on a "
                 "DAG oracle='lp' in both or in neither); set warm_start=False for other data"
             )
         self._dual = None  # the solver changes them, and may fail
-        return (kept.dual,) if problem.resumed(kept.dual, kept.costs) else ()
+        problem.resume(kept.dual, kept.costs)
+        return (kept.dual,)
 
     @available_if(_by_parts)  # type: ignore[untyped-decorator]
     def partial_fit(
@@ -295,7 +306,7 @@ class HierarchicalSVM(Answering, ClassifierMixin, BaseEstimator):  # type: ignor
             )
         from nhsvm.engine import Solution, StreamingSolver
 
-        with _unchanged_on_error(self):
+        with unchanged_on_error(self):
             begun = self._stream
             labels = self._streamed(y, classes)
             X, weight = samples_of(self, X, labels, sample_weight, reset=begun is None)
@@ -429,7 +440,7 @@ class HierarchicalSVM(Answering, ClassifierMixin, BaseEstimator):  # type: ignor
 
 
 @contextmanager
-def _unchanged_on_error(estimator: HierarchicalSVM) -> Iterator[None]:
+def unchanged_on_error(estimator: BaseEstimator) -> Iterator[None]:
     """Put all attributes back if an error comes: the model of the fit before stays usable."""
     attributes = estimator.__dict__
     before = dict(attributes)

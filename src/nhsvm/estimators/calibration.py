@@ -21,12 +21,13 @@ D. Wolpert (1992). Stacked generalization. Neural Networks 5.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from numbers import Integral
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
 from scipy.optimize import brentq
 from scipy.special import expit, softmax
@@ -69,7 +70,7 @@ def make_folds(cv: object, targets: Targets, weight: FloatArray, seed: int) -> l
     if len(targets.classes) == 1:
         return []  # its probability is one
     folds = []
-    for train, held_out in _splits(cv, codes, weight, seed):
+    for train, held_out in splits(cv, codes, weight, seed):
         held_out = held_out[np.isin(codes[held_out], codes[train])]
         if len(held_out) and len(np.unique(codes[train])) > 1:
             folds.append(Fold(train, held_out))
@@ -82,7 +83,19 @@ def make_folds(cv: object, targets: Targets, weight: FloatArray, seed: int) -> l
 
 
 def set_folds(cv: object, sets: LabelSets, weight: FloatArray, seed: int) -> list[Fold]:
-    """Folds of samples with label sets, which are stratified by the rarest label of each.
+    """Folds of samples with label sets, which are stratified by the rarest label of each."""
+    found = splits(cv, strata(sets, weight), weight, seed)
+    folds = [fold for fold in found if len(fold.train) and len(fold.held_out)]
+    if not folds:
+        raise DataError(
+            "offsets=... and probability=True need samples to hold out and others to learn from; give more samples, or "
+            "leave them out"
+        )
+    return folds
+
+
+def strata(sets: LabelSets, weight: FloatArray) -> PtrArray:
+    """Classes of samples with label sets, by which folds are stratified: the rarest label of each.
 
     Samples that are the only ones with their rarest label are dealt as if they shared one; if it is just one sample, it
     is not held out. The others have to be: where labels have a long tail they may be most of the samples, and those
@@ -91,13 +104,7 @@ def set_folds(cv: object, sets: LabelSets, weight: FloatArray, seed: int) -> lis
     codes = rarest(sets, weight)
     alone = np.bincount(codes[weight > 0], minlength=len(sets.classes) + 1)[codes] <= 1
     codes[alone] = len(sets.classes) + 1
-    folds = [fold for fold in _splits(cv, codes, weight, seed) if len(fold.train) and len(fold.held_out)]
-    if not folds:
-        raise DataError(
-            "offsets=... and probability=True need samples to hold out and others to learn from; give more samples, or "
-            "leave them out"
-        )
-    return folds
+    return codes
 
 
 def rarest(sets: LabelSets, weight: FloatArray) -> PtrArray:
@@ -112,12 +119,14 @@ def rarest(sets: LabelSets, weight: FloatArray) -> PtrArray:
     return found
 
 
-def _splits(cv: object, codes: PtrArray, weight: FloatArray, seed: int) -> Iterator[Fold]:
+def splits(
+    cv: object, codes: PtrArray, weight: FloatArray, seed: int, groups: npt.ArrayLike | None = None
+) -> Iterator[Fold]:
     """What ``cv`` says, without samples of weight zero; samples are stratified by ``codes``."""
     if isinstance(cv, Integral):
         found = _dealt(int(cv), codes, np.flatnonzero(weight > 0), np.random.default_rng(seed))
     else:
-        found = check_cv(cv, codes, classifier=True).split(np.zeros((len(codes), 1)), codes)
+        found = check_cv(cv, codes, classifier=True).split(np.zeros((len(codes), 1)), codes, groups)
     for train, held_out in found:
         yield Fold(*(np.asarray(part)[weight[part] > 0] for part in (train, held_out)))
 
@@ -160,13 +169,37 @@ class HeldOutSets(NamedTuple):
     weight: FloatArray
 
 
-def hold_out(
-    problem: LearningProblem, labels: Targets, model: Model, folds: list[Fold], solver: Solver, n_threads: int
-) -> list[HeldOut]:
-    """Scores of held-out samples with one label each, under models of the other samples; ``model`` is that of all."""
+class FoldModels(NamedTuple):
+    """Folds, and models of the samples that each learns from, made one after the other."""
+
+    folds: list[Fold]
+    models: Iterable[Model]
+
+    @classmethod
+    def learned(cls, problem: LearningProblem, model: Model, folds: list[Fold], solver: Solver) -> FoldModels:
+        """Models with the columns of ``model``, that of all samples, whether or not all labels are in a fold."""
+
+        def learn() -> Iterator[Model]:
+            for train, _ in folds:
+                solution = solver.solve(problem.solved.part(train))
+                if solution.interrupted:
+                    raise FoldInterruptedError
+                yield replace(model, weights=solution.weights.learned())
+
+        return cls(folds, learn())
+
+    def held_out(self, problem: LearningProblem, most: int) -> Iterator[tuple[Fold, Samples, Model]]:
+        """For every fold, with at most so many held-out samples: these, and a model of the others."""
+        for (train, held_out), model in zip(self.folds, self.models, strict=True):
+            held_out = held_out[:most]
+            yield Fold(train, held_out), Samples(problem.solved.X[held_out]), model
+
+
+def hold_out(problem: LearningProblem, labels: Targets, made: FoldModels, n_threads: int) -> list[HeldOut]:
+    """Scores of held-out samples with one label each, under models of the other samples."""
     found = []
-    most = max(1, _SCORES // (len(labels.classes) * max(1, len(folds))))
-    for (train, held_out), samples, fold_model in _fold_models(problem, model, folds, solver, most):
+    most = max(1, _SCORES // (len(labels.classes) * max(1, len(made.folds))))
+    for (train, held_out), samples, fold_model in made.held_out(problem, most):
         seen = np.unique(labels.codes[train])  # scores of other classes would say that nobody has learned them
         scores = fold_model.class_scores(samples, n_threads=n_threads)
         truth = np.searchsorted(seen, labels.codes[held_out])
@@ -175,14 +208,14 @@ def hold_out(
 
 
 def hold_out_sets(
-    problem: LearningProblem, labels: LabelSets, model: Model, folds: list[Fold], solver: Solver, n_threads: int
+    problem: LearningProblem, labels: LabelSets, made: FoldModels, n_columns: int, n_threads: int
 ) -> HeldOutSets:
     """The same of samples with label sets: scores of the columns, of as many samples as there is room for."""
-    most = max(1, _SET_SCORES // (model.columns.n_columns * len(folds)))
+    most = max(1, _SET_SCORES // (n_columns * len(made.folds)))
     truth = labels.matrix(np.int8)
     parts: list[HeldOutSets] = []
-    for (_, held_out), samples, fold_model in _fold_models(problem, model, folds, solver, most):
-        scores = np.empty((len(held_out), model.columns.n_columns), dtype=fold_model.weights.dtype)
+    for (_, held_out), samples, fold_model in made.held_out(problem, most):
+        scores = np.empty((len(held_out), n_columns), dtype=fold_model.weights.dtype)
 
         def store(some: slice, found: Array, scores: Array = scores) -> None:
             scores[some] = found
@@ -194,22 +227,6 @@ def hold_out_sets(
         sp.csr_array(sp.vstack([part.true for part in parts])),
         np.concatenate([part.weight for part in parts]),
     )
-
-
-def _fold_models(
-    problem: LearningProblem, model: Model, folds: list[Fold], solver: Solver, most: int
-) -> Iterator[tuple[Fold, Samples, Model]]:
-    """For every fold, with at most so many held-out samples: these, and a model of the others.
-
-    The model has the same columns, whether or not all labels are there.
-    """
-    for train, held_out in folds:
-        solution = solver.solve(problem.solved.part(train))
-        if solution.interrupted:
-            raise FoldInterruptedError
-        held_out = held_out[:most]
-        samples = Samples(problem.solved.X[held_out])
-        yield Fold(train, held_out), samples, replace(model, weights=solution.weights.learned())
 
 
 # -- one label a sample: the temperature -------------------------------------------------------------------------------

@@ -53,13 +53,13 @@ def choose(svm: HierarchicalSVM, X: Matrix, weight: FloatArray, n_columns: int, 
     m = mean_square(X, weight)
     intercept = rounded(DEFAULTS.intercept * m**0.5) if _auto(svm.intercept_scaling) else float(svm.intercept_scaling)
     offset = offset if _auto(svm.leaf_offset) else float(svm.leaf_offset)
-    small = X.shape[0] * n_columns <= DEFAULTS.small
+    small, proves = X.shape[0] * n_columns <= DEFAULTS.small, solver_of(svm).proves
     tol = svm._of_solver("tol")
     certify = svm._of_solver("certify")
     if _auto(certify):
-        certify = not _auto(tol) or (small and not svm.early_stopping)
+        certify = not _auto(tol) or not proves or (small and not svm.early_stopping)
     if _auto(tol):
-        tol = DEFAULTS.small_tol if small or svm.early_stopping or not solver_of(svm).proves else DEFAULTS.tol
+        tol = DEFAULTS.small_tol if small or svm.early_stopping or not proves else DEFAULTS.tol
     cost = auto_cost(m) if _auto(svm.C) else float(svm.C)
     return Chosen(cost, intercept if svm.fit_intercept else 0.0, offset, float(tol), bool(certify), m)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,8 +18,8 @@ from nhsvm.model.sets import on_leaves
 from nhsvm.typing import Array, FloatArray, Options, PtrArray, Record
 
 if TYPE_CHECKING:  # the engine loads numba, which importing an estimator should not
-    from nhsvm.engine import Problem, Solution, Solver
-    from nhsvm.engine.protocols import DualBlock, Weights
+    from nhsvm.engine import Problem
+    from nhsvm.engine.protocols import Weights
     from nhsvm.estimators.base import HierarchicalSVM
     from nhsvm.estimators.problem import LearningProblem
 
@@ -36,7 +36,10 @@ _CHUNK = 2**22  # scores at a time
 
 @dataclass
 class Validation:
-    """Samples held out of a fit, and how their score has gone so far.
+    """Samples held out of a fit, and how their score has gone so far: what watches the solver.
+
+    They stay in the problem and cost nothing, so they are never visited, and the weights that are learned can score
+    them where they are.
 
     Attributes
     ----------
@@ -70,16 +73,6 @@ class Validation:
             raise OptionError(f"early_stopping={measure!r} is for one label a sample, but y has label sets")
         rows = held_out(svm, problem).held_out
         return cls(svm, problem, rows, measure, int(svm.n_iter_no_change))
-
-    def solved_by(self, solver: Solver, *start: DualBlock) -> Solution:
-        """What a solver learns from the other samples, until the score says so.
-
-        Samples that cost nothing are never visited, so the weights that are learned can score them where they are.
-        """
-        solved = self.problem.solved
-        costs = solved.costs.copy()
-        costs[self.rows] = 0.0
-        return solver.watched(self).solve(replace(solved, costs=costs), *start)
 
     def __call__(self, weights: Weights, record: Record) -> bool:
         """Score the weights, and say whether to end the fit."""

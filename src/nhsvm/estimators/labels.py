@@ -55,6 +55,10 @@ class EncodedLabels(ABC):
     def leaf_rows(self) -> Ragged:
         """Positions of the leaves that every sample has, ascending."""
 
+    @abstractmethod
+    def given(self, rows: PtrArray) -> Array:
+        """Labels or label sets of some samples, as users have them."""
+
     @property
     def n_samples(self) -> int:
         return len(self.leaf_rows().indptr) - 1
@@ -81,6 +85,9 @@ class Targets(EncodedLabels):
     def leaf_rows(self) -> Ragged:
         return Ragged(np.arange(len(self.codes) + 1, dtype=np.int64), self.leaves)
 
+    def given(self, rows: PtrArray) -> Array:
+        return self.classes[self.codes[rows]]
+
 
 @dataclass(frozen=True)
 class LabelSets(EncodedLabels):
@@ -101,6 +108,9 @@ class LabelSets(EncodedLabels):
 
     def leaf_rows(self) -> Ragged:
         return Ragged(self.indptr, self.indices)
+
+    def given(self, rows: PtrArray) -> Array:
+        return self.decoded(*self.leaf_rows().rows(rows))
 
     def matrix(self, dtype: type[np.integer]) -> sp.csr_array:
         """The same as a 0/1 matrix, (n_samples, n_leaves)."""

@@ -209,7 +209,8 @@ def estimate_memory(
     model = NHSVM(hierarchy) if model is None else model
     if not isinstance(model, HierarchicalSVM):
         raise OptionError(
-            f"model must be an estimator of nhsvm, such as NHSVM(hierarchy), not a {type(model).__name__}"
+            f"model must be an estimator of nhsvm, such as NHSVM(hierarchy), not a {type(model).__name__}; of one that "
+            "chooses C, give its plain()"
         )
     return estimate_of(copy(model).make_problem(X, y), model)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
 from dataclasses import replace
 
 from nhsvm.errors import OptionError
@@ -100,7 +99,7 @@ class SSVM(HierarchicalSVM):
                 f"this {type(model).__name__} has no dual variables to go on from: fit it with warm_start=True; a file "
                 "does not hold them"
             )
-        self._dual = kept._replace(dual=deepcopy(kept.dual))
+        self._dual = kept.copied()
         return self
 
     def _loss(self, auto: str, hierarchy: Hierarchy, alpha: FloatArray) -> Loss:

@@ -17,7 +17,17 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from nhsvm.columns import Columns, column_parents, make_columns
 from nhsvm.errors import DataError, LabelError, OptionError
-from nhsvm.estimators.calibration import Fold, fit_curves, hold_out, hold_out_sets, make_folds, set_folds, temperature
+from nhsvm.estimators.calibration import (
+    Fold,
+    FoldModels,
+    fit_curves,
+    hold_out,
+    hold_out_sets,
+    make_folds,
+    set_folds,
+    strata,
+    temperature,
+)
 from nhsvm.estimators.defaults import Chosen, auto_offset, choose
 from nhsvm.estimators.labels import EncodedLabels, LabelSets, Targets, encode, encode_sets
 from nhsvm.estimators.memory import allowed_bytes
@@ -30,7 +40,7 @@ from nhsvm.model import Model, SetForm
 from nhsvm.model.sets import gains_of_scores, node_margins, on_leaves
 from nhsvm.oracles.choice import training_oracles
 from nhsvm.storage.samples import LARGEST, check_indices, precise_enough, too_large, within
-from nhsvm.typing import Estimator, FloatArray, LabelsLike, Matrix, MatrixLike, Options, SampleWeights
+from nhsvm.typing import Estimator, FloatArray, LabelsLike, Matrix, MatrixLike, Options, PtrArray, SampleWeights
 from nhsvm.weights import node_weights
 
 if TYPE_CHECKING:  # the engine loads numba, which importing an estimator should not
@@ -143,6 +153,24 @@ class LearningProblem(ABC):
             return self
         return replace(self, chosen=chosen, solved=replace(self.solved, costs=chosen.C * self.costs))
 
+    def without(self, rows: PtrArray) -> LearningProblem:
+        """The same where some samples cost nothing, and so teach nothing.
+
+        They stay where they are, unlike those that :meth:`Problem.part` leaves out: dual variables that are found for
+        the others are a warm start for all.
+        """
+        costs = self.costs.copy()
+        costs[rows] = 0.0
+        return replace(self, costs=costs, solved=replace(self.solved, costs=self.C * costs))
+
+    @abstractmethod
+    def under(self, svm: HierarchicalSVM) -> LearningProblem:
+        """The same samples and labels under other options."""
+
+    @abstractmethod
+    def strata(self) -> PtrArray:
+        """A class of every sample, by which folds are stratified."""
+
     @classmethod
     @abstractmethod
     def of(cls, svm: HierarchicalSVM, X: MatrixLike, y: LabelsLike, sample_weight: SampleWeights) -> LearningProblem:
@@ -153,7 +181,7 @@ class LearningProblem(ABC):
         """Folds to hold out, if something is learned from them."""
 
     @abstractmethod
-    def calibrated(self, svm: HierarchicalSVM, model: Model, folds: list[Fold]) -> Model:
+    def calibrated(self, svm: HierarchicalSVM, model: Model, made: FoldModels) -> Model:
         """The model with what held-out folds teach; a FoldInterruptedError if the user interrupts a fit."""
 
     @abstractmethod
@@ -222,13 +250,22 @@ class SingleLabelLearning(LearningProblem):
     ) -> SingleLabelLearning:
         check_single(svm)
         labels = encode(y, svm.hierarchy)
-        X, weight = samples_of(svm, X, labels, sample_weight)
+        return cls._of(svm, *samples_of(svm, X, labels, sample_weight), labels)
+
+    @classmethod
+    def _of(cls, svm: HierarchicalSVM, X: Matrix, weight: FloatArray, labels: Targets) -> SingleLabelLearning:
         if not svm._preset.independent:
             return cls.posed(svm, X, labels, weight, single_label_oracle(svm, labels.hierarchy))
         alpha = node_weights(labels.hierarchy, svm.weights)
         columns, costs = make_columns(labels.hierarchy.graph, alpha), _relative_costs(svm, labels, weight)
         chosen = choose(svm, X, costs, columns.n_columns)
         return cls(labels, weight, alpha, costs, chosen, _hinges(svm, X, labels, costs, columns, chosen))
+
+    def under(self, svm: HierarchicalSVM) -> SingleLabelLearning:
+        return self._of(svm, self.solved.X, self.weight, self.labels)
+
+    def strata(self) -> PtrArray:
+        return self.labels.codes
 
     @classmethod
     def posed(
@@ -250,9 +287,8 @@ class SingleLabelLearning(LearningProblem):
             return None
         return make_folds(svm.cv, self.labels, self.weight, seed_of(svm.random_state))
 
-    def calibrated(self, svm: HierarchicalSVM, model: Model, folds: list[Fold]) -> Model:
-        held = hold_out(self, self.labels, model, folds, svm._solver(self.chosen, silent=True), n_threads(svm.n_jobs))
-        return replace(model, temperature=temperature(held))
+    def calibrated(self, svm: HierarchicalSVM, model: Model, made: FoldModels) -> Model:
+        return replace(model, temperature=temperature(hold_out(self, self.labels, made, n_threads(svm.n_jobs))))
 
     def form(self, svm: HierarchicalSVM) -> None:
         return None
@@ -306,7 +342,10 @@ class LabelSetLearning(LearningProblem):
         if reason is not None:
             raise OptionError(f"y has label sets, but {reason}")
         labels = encode_sets(y, svm.hierarchy, allow_empty=svm.allow_empty)
-        X, weight = samples_of(svm, X, labels, sample_weight)
+        return cls._of(svm, *samples_of(svm, X, labels, sample_weight), labels)
+
+    @classmethod
+    def _of(cls, svm: HierarchicalSVM, X: Matrix, weight: FloatArray, labels: LabelSets) -> LabelSetLearning:
         alpha = node_weights(labels.hierarchy, svm.weights)
         columns = make_columns(labels.hierarchy.graph, alpha)
         if svm._preset.independent:
@@ -319,14 +358,20 @@ class LabelSetLearning(LearningProblem):
         chosen = choose(svm, X, weight, columns.n_columns, offset)
         return cls(labels, weight, alpha, weight, chosen, _sets(svm, X, labels, weight, columns, losses, chosen))
 
+    def under(self, svm: HierarchicalSVM) -> LabelSetLearning:
+        return self._of(svm, self.solved.X, self.weight, self.labels)
+
+    def strata(self) -> PtrArray:
+        return strata(self.labels, self.weight)
+
     def folds(self, svm: HierarchicalSVM) -> list[Fold] | None:
         if not (svm.offsets or svm.probability):
             return None
         return set_folds(svm.cv, self.labels, self.weight, seed_of(svm.random_state))
 
-    def calibrated(self, svm: HierarchicalSVM, model: Model, folds: list[Fold]) -> Model:
+    def calibrated(self, svm: HierarchicalSVM, model: Model, made: FoldModels) -> Model:
         threads = n_threads(svm.n_jobs)
-        held = hold_out_sets(self, self.labels, model, folds, svm._solver(self.chosen, silent=True), threads)
+        held = hold_out_sets(self, self.labels, made, model.columns.n_columns, threads)
         # without proofs: on a DAG they take most of the time, and seldom change a set
         inference = model.inference(exact=False)
         if svm.offsets is not None:

@@ -110,7 +110,10 @@ def prune(
     parts = pipeline_parts(model)
     svm = parts.last
     if not isinstance(svm, HierarchicalSVM):
-        raise OptionError(f"prune takes a model of nhsvm, or a pipeline that ends in one, not a {type(svm).__name__}")
+        raise OptionError(
+            f"prune takes a model of nhsvm, or a pipeline that ends in one, not a {type(svm).__name__}; of a search "
+            "or one that chooses C, give the best_estimator_"
+        )
     check_is_fitted(svm)
     before, after = svm.model_.weights, svm.model_.pruned(share, threshold).weights
     smaller = svm._with_model(replace(svm.model_, weights=after))

@@ -34,6 +34,8 @@ from nhsvm.typing import JSON, Array, Estimator, Options, Record
 
 ESTIMATORS = dict.fromkeys(("FlatSVM", "HRSVM", "HSVM", "NHSVM", "SSVM"), "nhsvm.estimators")
 """What a file may name, and where it lives: nothing else is ever imported because a file says so."""
+CHOOSING = {f"{name}CV": "nhsvm.model_selection.cv" for name in ESTIMATORS}
+"""Estimators that choose options of these; a file holds what they have chosen."""
 _INDEPENDENT = ("HRSVM",)  # whose label sets have a score for each label
 
 
@@ -47,9 +49,10 @@ def save(
     Parameters
     ----------
     model : estimator of nhsvm, or a scikit-learn Pipeline that ends in one
-        Fitted. The steps of a pipeline before the estimator may be CountVectorizer, TfidfVectorizer, HashingVectorizer,
-        TfidfTransformer, BM25Transformer, Normalizer, StandardScaler, MaxAbsScaler, MinMaxScaler, SimpleImputer,
-        TruncatedSVD and Nystroem, with options that are no functions.
+        Fitted. Of one that chooses options, such as NHSVMCV, the file holds its ``best_estimator_``. The steps of a
+        pipeline before the estimator may be CountVectorizer, TfidfVectorizer, HashingVectorizer, TfidfTransformer,
+        BM25Transformer, Normalizer, StandardScaler, MaxAbsScaler, MinMaxScaler, SimpleImputer, TruncatedSVD and
+        Nystroem, with options that are no functions.
     path : path
     note : mapping of str, optional
         Values of your own to keep with the model, such as where its data came from; see :func:`load_with_note`.
@@ -84,11 +87,15 @@ def save(
     encoder, pipeline = Encoder(), is_pipeline(model)
     estimator = pipeline_parts(model).last if pipeline else model
     name = type(estimator).__name__
-    if name not in ESTIMATORS or type(estimator) is not _estimator_class(name):
+    known = name in ESTIMATORS or name in CHOOSING
+    if not known or type(estimator) is not _estimator_class(name):
         raise OptionError(
             f"only {', '.join(ESTIMATORS)}, or a pipeline that ends in one, can be saved; no subclasses, not {name}"
         )
     check_is_fitted(estimator, ["model_"])
+    if name in CHOOSING:
+        estimator = estimator.best_estimator_
+        name = type(estimator).__name__
     learned: Model = estimator.model_ if precision is None else estimator.model_.packed(precision)
     encoder.hierarchy(learned.hierarchy)  # number 0
     state, arrays = _parts(learned)
@@ -256,7 +263,7 @@ def _model(
 
 
 def _estimator_class(name: str) -> Estimator:
-    return getattr(import_module(ESTIMATORS[name]), name)
+    return getattr(import_module((ESTIMATORS | CHOOSING)[name]), name)
 
 
 def _encoded(values: Record, encoder: Encoder, what: str, error: type[NHSVMError]) -> dict[str, JSON]:

@@ -14,7 +14,7 @@ from sklearn.utils.validation import _num_samples
 
 from nhsvm.errors import DataError, LabelError, OptionError
 from nhsvm.estimators.base import HierarchicalSVM
-from nhsvm.estimators.labels import LabelSets, Targets, encode, encode_sets, is_matrix, is_multilabel
+from nhsvm.estimators.labels import EncodedLabels, LabelSets, Targets, encode, encode_sets, is_matrix, is_multilabel
 from nhsvm.estimators.problem import checked_weights, same_length
 from nhsvm.hierarchy import Hierarchy
 from nhsvm.metrics import scorers
@@ -110,20 +110,28 @@ class Scores:
     def of(self, model: Estimator, X: MatrixLike, parts: Parts, pipeline: Callable[[], Estimator]) -> dict[str, float]:
         """Scores of the last step on transformed samples; ``pipeline`` gives the whole, for raw samples."""
         found = {}
-        for name, scorer in self.scorers.items():
+        for name in self.scorers:
             judged, samples = (pipeline(), parts.X_out) if name in self.whole else (model, X)
-            value = scorer(judged, samples, parts.y_out)
-            try:
-                found[name] = float(value)
-            except (TypeError, ValueError):
-                raise OptionError(f"scoring {name!r} must give a number, not {value!r}") from None
+            found[name] = self.value(name, judged, samples, parts.y_out)
         return found
+
+    def asks_for_probability(self, name: str) -> bool:
+        """Whether a score of scikit-learn takes nothing but probabilities."""
+        return _response_of(self.scorers[name]) in ("predict_proba", ("predict_proba",))
+
+    def value(self, name: str, model: Estimator, X: MatrixLike, y: LabelsLike) -> float:
+        """One of them."""
+        value = self.scorers[name](model, X, y)
+        try:
+            return float(value)
+        except (TypeError, ValueError):
+            raise OptionError(f"scoring {name!r} must give a number, not {value!r}") from None
 
 
 def make_scores(
     scoring: Scoring | Mapping[str, Scoring] | Iterable[Scoring],
     hierarchy: Hierarchy | None,
-    targets: Targets | LabelSets,
+    targets: EncodedLabels,
     y: LabelsLike,
 ) -> Scores:
     """Scorers of what is given as ``scoring``: None, a name, a function, a list of these, or a dict."""
@@ -140,7 +148,7 @@ def make_scores(
         raise _no_score(scoring)
     if not asked:
         raise OptionError("scoring is empty: leave it out for accuracy")
-    multilabel = isinstance(targets, LabelSets)
+    multilabel = targets.multilabel
     labels = targets.classes.tolist() if multilabel and is_matrix(y) else None
     if hierarchy is None:  # measures in the flat hierarchy over the labels
         hierarchy = Hierarchy.from_edges([], nodes=targets.classes.tolist())

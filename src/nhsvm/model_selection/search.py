@@ -28,12 +28,19 @@ Progress = Callable[[Trial, int, int], object]
 # -- how a search is made ----------------------------------------------------------------------------------------------
 
 
+def check_positive(name: str, value: object) -> None:
+    """Raise an OptionError unless the value is a positive number."""
+    if not is_number(value) or not 0 < value < float("inf"):
+        raise OptionError(f"{name} must be a positive number, not {value!r}")
+
+
 def _positive_or_none(name: str, value: object) -> None:
     if value is not None and (not is_number(value) or not 0 < value < float("inf")):
         raise OptionError(f"{name} must be a positive number or None, not {value!r}")
 
 
-def _patience(name: str, value: object) -> None:
+def check_patience(name: str, value: object) -> None:
+    """Raise an OptionError unless the value is a number of scores, or None."""
     if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
         raise OptionError(f"{name} must be a whole number of at least 1, or None, not {value!r}")
 
@@ -69,7 +76,7 @@ class SearchOptions(TypedDict, total=False):
             2,
             "int or None",
             "End a path of C after so many scores in a row below the best of that path; None goes through all.",
-            _patience,
+            check_patience,
         ),
     ]
     time_budget: Annotated[

@@ -14,7 +14,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from nhsvm.checks import a_hierarchy
 from nhsvm.errors import DataError, LabelError, OptionError, UnknownLabelError
-from nhsvm.estimators.base import HierarchicalSVM
+from nhsvm.estimators.answers import Answering
 from nhsvm.estimators.labels import as_labels, is_multilabel, read, row_of, unique
 from nhsvm.estimators.options import n_threads
 from nhsvm.hierarchy import Hierarchy
@@ -54,9 +54,9 @@ class Parts(NamedTuple):
     """Of all steps."""
 
     @property
-    def ours(self) -> HierarchicalSVM | None:
+    def ours(self) -> Answering | None:
         """The classifier, if it is one of this library."""
-        return self.last if isinstance(self.last, HierarchicalSVM) else None
+        return self.last if isinstance(self.last, Answering) else None
 
     @property
     def history(self) -> list[Record]:

@@ -164,6 +164,11 @@ class Levels:
     def warm_start(self, before: FloatArray, now: FloatArray) -> None:
         """Make these variables of one path of C fit for the next costs."""
         self.rescale(np.divide(now, before, out=np.zeros_like(now), where=before > 0))
+        for i in np.flatnonzero((now > 0) & ~(before > 0)):  # on its true labels, as at U = 0
+            mine = self.lattice.leaf_of[self.truth.row(i)]
+            mine = mine[mine >= 0]
+            self.sizes[i], self.masses[i] = np.array([len(mine)], np.int32), now[i : i + 1].copy()
+            self.leaves[i], self.levels[i] = mine, np.full(len(mine), now[i])
 
     def layout(self, samples: PtrArray, rewards: FloatArray, chosen: Array, team: Team) -> LevelLayout:
         """The cells of some samples with the leaves that may move, and cells for the label sets found."""

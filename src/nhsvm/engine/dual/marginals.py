@@ -109,6 +109,11 @@ class Marginals:
         # a true label without any marginal is not stored, and so can get no more of it
         factors = np.where(all_there, np.minimum(warm_start_factors(used, before, now), ratio), ratio)
         self.z[at] = self.z[at] * factors[owner] + true * (now - factors * before)[owner]
+        fresh, sizes = np.flatnonzero((now > 0) & ~(before > 0)), self.truth.sizes()  # they have room for true labels
+        self.count[fresh] = sizes[fresh]
+        _, at = flat(self.start[fresh], self.count[fresh])
+        self.column[at] = self.truth.rows(fresh).indices
+        self.z[at] = np.repeat(now[fresh], sizes[fresh])
 
     def keep(self, samples: PtrArray, layout: Active) -> None:
         """Store the marginals above zero."""
