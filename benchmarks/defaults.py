@@ -94,7 +94,7 @@ def main() -> None:
     parser.add_argument("--proteins", type=Path, help="folder of proteins.npz and proteins.json")
     parser.add_argument("--samples", type=int, default=20_000, help="of proteins")
     parser.add_argument("--jobs", type=int, default=1)
-    options = parsed(parser, sets=["enron"], models=["NHSVM"])
+    options = parsed(parser, sets=["clinc150"], models=["NHSVM"])
     if options.data is None:
         parser.error("--data DIR is needed, or NHSVM_DATA")
     warnings.simplefilter("ignore", ConvergenceWarning)

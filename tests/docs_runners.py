@@ -101,6 +101,7 @@ MADE = {
         "ruff format --check .",
         "mypy",
         "lint-imports",
+        "nhsvm warmup --quiet",
         "python -m pytest -n auto --dist worksteal --cov --cov-report=term",
     ],
     "format": ["ruff check --fix .", "ruff format ."],
