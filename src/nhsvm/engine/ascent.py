@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -126,7 +126,7 @@ class FitState(Generic[Block]):
 class Ascent(ABC, Generic[P, Block, Found]):
     """One run: passes over the samples of a problem, from :meth:`first_fit` on, and what is proved of them."""
 
-    tuning: ClassVar[PassTuning] = PassTuning()
+    tuning: PassTuning = PassTuning()
     norms: Norms  # of the last certificate
     certified_mass: Mass  # the same
 

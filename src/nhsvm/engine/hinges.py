@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -132,7 +132,7 @@ class Found(NamedTuple):
 class HingeAscent(Ascent[HingeProblem, Boxes, Found]):
     """The dual variables are numbers in boxes; every pass is over batches."""
 
-    tuning: ClassVar[HingeTuning] = HingeTuning()
+    tuning: HingeTuning = HingeTuning()
     fit: HingeFit
 
     @classmethod

@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import ClassVar, Generic
+from typing import Generic
 
 import numpy as np
 
@@ -221,7 +221,7 @@ class SetAscent(SetCertificate[S], Generic[S]):
 class TreeAscent(SetAscent[Marginals]):
     """Where no column has two next above, on a tree as a rule: steps measure what is left to gain."""
 
-    tuning: ClassVar[SetTuning] = SetTuning(oracle=1, passes=50, focused=5, measure_gap=True)
+    tuning: SetTuning = SetTuning(oracle=1, passes=50, focused=5, measure_gap=True)
 
     @staticmethod
     def first_dual(problem: LabelSetProblem) -> Marginals:

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import zip_longest
-from typing import ClassVar
 
 import numpy as np
 
@@ -65,7 +64,7 @@ class LeafFit(SetFit[Levels]):
 class LeafAscent(DagAscent):
     """On a large DAG: sets are found, and bounded, by candidate leaves."""
 
-    tuning: ClassVar[LeafTuning] = LeafTuning()
+    tuning: LeafTuning = LeafTuning()
     fit: LeafFit
 
     def __init__(self, options: Dual, problem: LabelSetProblem, fit: LeafFit, team: Team) -> None:

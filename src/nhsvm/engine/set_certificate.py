@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar, Generic, NamedTuple, TypeAlias, TypeVar
+from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -82,7 +82,7 @@ class SetFit(FitState[S]):
 class SetCertificate(Ascent[LabelSetProblem, S, SetFound], Generic[S]):
     """How a run on label sets queries its oracle, and what it proves."""
 
-    tuning: ClassVar[SetTuning] = SetTuning()
+    tuning: SetTuning = SetTuning()
     fit: SetFit[S]
     bounds: Bounds  # of the last certificate, for the weights that the dual variables make
     tried = False  # the last certificate has made use of the relaxation

@@ -17,7 +17,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
-from typing import ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -70,15 +69,23 @@ class PlaneTuning(PassTuning):
     turns: int = KEPT  # parts of the first pass with addresses; after each of them a working-set pass so far
     end: EndGame = END_GAME
     settled: float = 0.08  # of the costs: gap over the working set that the first pass leaves, as more is yet to come
+    rough: float = 0.1  # a fit is rough if nothing is to be proved and a gap of so much, or more, will do [081],
+    many: int = 8  # and if there are so many samples a leaf: fewer need most of the labels that it leaves out
+
+
+ROUGH = PlaneTuning(new=4, few=4, first_batch=128, sweeps=3)
+"""For a rough fit: labels that matter to it are among the first few of a visit [081]."""
 
 
 class PlanesAscent(Ascent[SingleLabelProblem, Planes, Proposals]):
     """A run on single labels."""
 
-    tuning: ClassVar[PlaneTuning] = PlaneTuning()
+    tuning: PlaneTuning = PlaneTuning()
 
     def __init__(self, options: Dual, problem: SingleLabelProblem, fit: FitState[Planes], team: Team) -> None:
         super().__init__(options, problem, fit, team)
+        if self.rough:
+            self.tuning = ROUGH
         self.kept: list[Part] = []  # whose addresses the first pass has found; valid until rows are made anew
         self.settled = False  # the last working-set pass over these, in the first pass, has observed little
 
@@ -89,6 +96,14 @@ class PlanesAscent(Ascent[SingleLabelProblem, Planes, Proposals]):
         return FitState(
             planes, problem.weights(), np.random.default_rng(options.seed), first, started=planes.n_planes > 0
         )
+
+    @property
+    def rough(self) -> bool:
+        """Whether the fit may end far from the optimum, where a few labels a visit are enough."""
+        options, how, problem = self.options, self.tuning, self.problem
+        if options.certify or options.tol < how.rough or self.weights.needs_addresses:
+            return False
+        return problem.n_samples >= how.many * problem.columns.n_leaves
 
     @property
     def opening(self) -> bool:
