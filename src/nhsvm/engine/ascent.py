@@ -575,8 +575,12 @@ class Dual(Solver):
         """How a problem is solved."""
         from nhsvm.engine import leaf_search, single_label  # noqa: F401 - each says how its kind of problem is solved
 
-        return KINDS[type(problem)](problem)
+        return KINDS[type(problem)](problem, self)
+
+    def rough(self, gap: float) -> bool:
+        """Whether an estimated gap of this or more will do: nothing is to be proved, and weights α are given."""
+        return not self.certify and self.tol >= gap and not self.learns_weights
 
 
 KINDS: dict[type[Problem], Callable[..., type[Run]]] = {}
-"""How a problem of each kind is solved."""
+"""How a problem of each kind is solved, by a solver with these options."""

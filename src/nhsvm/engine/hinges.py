@@ -204,4 +204,4 @@ class HingeAscent(Ascent[HingeProblem, Boxes, Found]):
         return self.proved(hinges.slack), int(hinges.wrong.sum())
 
 
-KINDS[HingeProblem] = lambda problem: HingeAscent
+KINDS[HingeProblem] = lambda problem, options: HingeAscent

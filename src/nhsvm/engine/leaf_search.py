@@ -1,4 +1,4 @@
-"""Label sets for samples on a large DAG, of which nothing is remembered: by candidate leaves.
+"""Label sets for samples on a large DAG, or in a rough fit, of which nothing is remembered: by candidate leaves.
 
 Beyond scores and one visit of every node, the work depends on the number of these leaves. So nothing here makes a table
 of label sets, and rewards are read while they are still near: some samples at a time go all the way.
@@ -7,7 +7,7 @@ of label sets, and rewards are read while they are still near: some samples at a
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import zip_longest
 
@@ -48,6 +48,8 @@ class LeafTuning(SetTuning):
     falls: float = 0.9  # of the gap when a certificate was postponed: it is postponed again only if no more is left
     settled: float = 0.12  # gap from which on samples may be left out of a pass [129]
     rest: float = 0.1  # of the gap that samples had when they were last visited: upper bound of those left out [129]
+    rough: float = 0.25  # a fit is rough if nothing is to be proved and a gap of so much, or more, will do [081];
+    rough_sweeps: int = 2  # over the samples of a batch, then [081]
 
 
 @dataclass
@@ -69,6 +71,8 @@ class LeafAscent(DagAscent):
 
     def __init__(self, options: Dual, problem: LabelSetProblem, fit: LeafFit, team: Team) -> None:
         super().__init__(options, problem, fit, team)
+        if options.rough(self.tuning.rough):
+            self.tuning = replace(self.tuning, sweeps=self.tuning.rough_sweeps)
         self.few, rooms = self.dual.few, Rooms()
         searches = (CandidateSearch(self.few, *stage, rooms) for stage in self.tuning.stages)
         # the quickest first; the first one's bounds say little
@@ -79,7 +83,7 @@ class LeafAscent(DagAscent):
         slack, gap = np.zeros((2, problem.n_samples))
         left_out = np.zeros(problem.n_samples, bool)
         return LeafFit(**vars(super().first_fit(options, problem, dual)) | {
-            "last_slack": slack, "last_gap": gap, "left_out": left_out
+            "last_slack": slack, "last_gap": gap, "left_out": left_out, "memory": None
         })  # fmt: skip
 
     @property
@@ -293,12 +297,14 @@ class NextBatch:
         self.products = self.weights.batch(both).gram[n:, :n]
 
 
-def kind_of(problem: LabelSetProblem) -> type[Run]:
-    """How a problem of label sets is solved."""
+def kind_of(problem: LabelSetProblem, options: Dual) -> type[Run]:
+    """How a problem of label sets is solved; far from the optimum a memory is not worth its time."""
     if problem.answers is None and problem.nests:
         return TreeAscent
-    oracle = problem.oracle
-    return DagAscent if oracle.leaf_candidates is None or oracle.remembers(problem.n_samples) else LeafAscent
+    oracle, rough = problem.oracle, options.rough(LeafAscent.tuning.rough)
+    if oracle.leaf_candidates is None or (oracle.remembers(problem.n_samples) and not rough):
+        return DagAscent
+    return LeafAscent
 
 
 KINDS[LabelSetProblem] = kind_of

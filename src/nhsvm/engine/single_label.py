@@ -73,7 +73,7 @@ class PlaneTuning(PassTuning):
     many: int = 8  # and if there are so many samples a leaf: fewer need most of the labels that it leaves out
 
 
-ROUGH = PlaneTuning(new=4, few=4, first_batch=128, sweeps=3)
+ROUGH = PlaneTuning(new=6, few=6, first_batch=128, sweeps=3)
 """For a rough fit: labels that matter to it are among the first few of a visit [081]."""
 
 
@@ -100,10 +100,9 @@ class PlanesAscent(Ascent[SingleLabelProblem, Planes, Proposals]):
     @property
     def rough(self) -> bool:
         """Whether the fit may end far from the optimum, where a few labels a visit are enough."""
-        options, how, problem = self.options, self.tuning, self.problem
-        if options.certify or options.tol < how.rough or self.weights.needs_addresses:
-            return False
-        return problem.n_samples >= how.many * problem.columns.n_leaves
+        how, problem = self.tuning, self.problem
+        many = problem.n_samples >= how.many * problem.columns.n_leaves
+        return self.options.rough(how.rough) and many and not self.weights.needs_addresses
 
     @property
     def opening(self) -> bool:
@@ -343,4 +342,4 @@ def _by_itself(part: Part) -> list[Part]:
     return [part]
 
 
-KINDS[SingleLabelProblem] = lambda problem: PlanesAscent
+KINDS[SingleLabelProblem] = lambda problem, options: PlanesAscent
