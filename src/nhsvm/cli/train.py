@@ -189,7 +189,8 @@ def _told(result: Record) -> str:
         f"{name}={value:.3g}" if isinstance(value, float) else f"{name}={value}"
         for name, value in result["chosen"].items()
     )
-    return f" {' '.join(shown)}, chosen by {result['metric']} on {result['held_out']:,} held-out samples"
+    samples = "1 held-out sample" if result["held_out"] == 1 else f"{result['held_out']:,} held-out samples"
+    return f" {' '.join(shown)}, chosen by {result['metric']} on {samples}"
 
 
 def _tried(result: Record) -> list[str]:

@@ -283,7 +283,7 @@ class HierarchicalSVM(Answering, ClassifierMixin, BaseEstimator):  # type: ignor
         """One pass over some more samples. Needs ``solver="sgd"``.
 
         It aims at the objective of all samples given so far. That is not measured: ``objective_`` and
-        ``dual_objective_`` are NaN, and ``gap_`` is infinite.
+        ``dual_objective_`` are NaN, and ``gap_`` is infinite. Options that are "auto" are settled by the first part.
 
         Parameters
         ----------

@@ -1,8 +1,8 @@
 """What options stand for that are "auto": numbers worked out from the data, once a fit.
 
-All of them follow the size of samples, m = mean ‖x‖², so that a model does not depend on the unit of its features; and
-the loss, whose multiple asks for the same multiple of C and of offsets. The constants were chosen on real data: see
-``docs/decisions/080-defaults.md``.
+C and the constant feature follow the size of samples, m = mean ‖x‖², so that a model does not depend on the unit of its
+features; the offset of leaves follows the loss and the number of labels, and where to stop the size of the problem. The
+constants were chosen on real data: see ``docs/decisions/080-defaults.md``.
 """
 
 from __future__ import annotations
