@@ -402,11 +402,6 @@ class HierarchicalSVM(Answering, ClassifierMixin, BaseEstimator):  # type: ignor
             text = f"interrupted after {passes}; this model's certified gap is {self.gap_:.2e}"
         elif solution.converged or solution.stopped:
             return
-        elif not solution.certified:
-            text = (
-                f"stopped after {passes} at an estimated gap of {self.gap_:.2g}, above tol={tol:g}; raise max_iter or "
-                "tol, or scale the features"
-            )
         elif solution.rounding > tol:
             used = problem.costs[problem.costs > 0]
             text = (
@@ -417,7 +412,8 @@ class HierarchicalSVM(Answering, ClassifierMixin, BaseEstimator):  # type: ignor
             )
         else:
             found = self._about_scales(problem)
-            text = f"stopped after {passes} at a gap of {self.gap_:.2e}, above tol={tol:g}"
+            gap = f"a gap of {self.gap_:.2e}" if solution.certified else f"an estimated gap of {self.gap_:.2g}"
+            text = f"stopped after {passes} at {gap}, above tol={tol:g}"
             if solution.stagnant:
                 text += f", since further passes hardly help; {found or 'scale the features, lower C, or raise tol'}"
             elif found:

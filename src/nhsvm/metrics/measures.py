@@ -60,7 +60,7 @@ class Measure:
 
 
 def combined(factors: tuple[float, float, float], both: Count, true: Count, pred: Count) -> Count:
-    """A sum of counts; those with factor 0 are not looked at."""
+    """A sum of counts, each times a factor; where that is 0, the count is not made."""
     terms = [factor * count for factor, count in zip(factors, (both, true, pred), strict=True) if factor]
     return sum(terms[1:], terms[0])
 
